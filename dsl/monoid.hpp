@@ -1,0 +1,51 @@
+// The law of a reduction: lift an element to a state, merge two states, finish a state to a value.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dsl/scalar_program.hpp"
+
+namespace tigon::dsl {
+
+class Builder;
+using NodeId = std::uint32_t;
+
+struct Finish {
+  std::string name;
+  ValueClass value_class = ValueClass::element;
+  ScalarProgram program;  // inputs: the state's slots; one result
+};
+
+// What an adjoint rule is given: the fold, its operands, and the cotangent of each finish (absent where nobody reads it).
+struct FoldCotangents {
+  NodeId fold = 0;
+  std::vector<NodeId> operands;
+  std::vector<NodeId> finishes;    // the finish nodes, by finish number; `no_node` where the graph has none
+  std::vector<NodeId> cotangents;  // by finish number; `no_node` where it has none
+};
+// Returns the cotangent of each operand, broadcast to the operand's axes, or `no_node`.
+using FoldAdjoint = std::function<std::vector<NodeId>(Builder&, const FoldCotangents&)>;
+
+struct Monoid {
+  std::string name;
+  int operand_count = 1;
+  std::vector<ValueClass> state;  // at most 4 slots
+  std::vector<double> identity;   // one per slot; merge(identity, s) == s bitwise
+  ScalarProgram lift;             // inputs: the operands, then the element's global index along the (first) folded axis
+  ScalarProgram merge;            // inputs: the earlier state's slots, then the later state's
+  std::vector<Finish> finishes;
+  bool commutative = true;        // false: states are merged in index order
+  FoldAdjoint adjoint{};          // empty: no gradient; asking for one is an error that names the monoid
+};
+
+// The built-in table. sum's identity is -0.0 (its finish adds +0.0); logsumexp's state is (max, rest), where rest leaves
+// one maximal element out; argmax and argmin keep (value, index), ties to the lowest index, NaN first.
+enum class BuiltinMonoid : std::uint8_t { sum, product, max, min, logsumexp, argmax, argmin, moments, any, all };
+inline constexpr int builtin_monoid_count = 10;
+const Monoid& builtin_monoid(BuiltinMonoid monoid);
+
+// logsumexp's finishes, by number.
+enum LogSumExpFinish : int { lse_max = 0, lse_log_rest = 1, lse_value = 2 };
+
+}  // namespace tigon::dsl
