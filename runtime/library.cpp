@@ -63,9 +63,14 @@ std::vector<std::string> expand(const std::string& pattern) {
   return paths;
 }
 
+// Equal versions keep their order. (std::stable_sort would do, but its buffer is deprecated in C++20.)
 void sort_newest_first(std::vector<std::string>& paths) {
-  std::stable_sort(paths.begin(), paths.end(),
-                   [](const std::string& a, const std::string& b) { return version_in_name(a) > version_in_name(b); });
+  std::vector<std::pair<std::vector<int>, size_t>> keys;
+  for (size_t i = 0; i < paths.size(); ++i) keys.emplace_back(version_in_name(paths[i]), paths.size() - i);
+  std::sort(keys.rbegin(), keys.rend());
+  std::vector<std::string> sorted;
+  for (const auto& [version, from_end] : keys) sorted.push_back(std::move(paths[paths.size() - from_end]));
+  paths = std::move(sorted);
 }
 
 void append_unique(std::vector<std::string>& paths, const std::string& path) {
@@ -86,17 +91,16 @@ std::vector<std::string> files_in(const std::string& folder, const LibraryReques
 std::vector<std::string> candidate_files(const LibraryRequest& request, LibrarySearch& search) {
   std::vector<std::string> result;
   for (const std::string& pattern : request.folders) {
-    size_t before = result.size();
+    bool any = false;
     for (const std::string& folder : expand(pattern)) {
-      for (const std::string& file : files_in(folder, request)) append_unique(result, file);
+      for (const std::string& file : files_in(folder, request)) {
+        append_unique(result, file);
+        any = true;
+      }
     }
-    if (result.size() == before) {
-      const std::string expanded = expand_variables(pattern);
-      if (expanded.empty()) continue;  // names a variable that is not set
-      std::string all;
-      for (const std::string& file : request.files) all += (all.empty() ? "" : "|") + file;
-      search.attempts.push_back({expanded + "/" + all, "no such file that was not met before"});
-    }
+    const std::string folder = expand_variables(pattern);
+    if (any || folder.empty()) continue;  // an empty one names a variable that is not set
+    search.attempts.push_back({fmt::format("{}/{{{}}}", folder, fmt::join(request.files, ",")), "no such file"});
   }
   if (request.newest_first) sort_newest_first(result);
   return result;

@@ -41,6 +41,7 @@ constexpr SubsetRow rows[] = {
     {"llvm.fabs", Form::intrinsic, "f32 f64", 1},
     {"llvm.copysign", Form::intrinsic, "f32 f64", 2},
     // Casts. bf16 is i16 shifted by integer operations, never `bfloat`; f16 to or from f64 goes through f32.
+    // (zext and select of i1, a comparison's result, are covered by the comparisons.)
     {"fpext", Form::cast, "f16>f32 f32>f64"},
     {"fptrunc", Form::cast, "f32>f16 f64>f32"},
     {"fptosi", Form::cast, "f32>i32 f32>i64 f64>i32 f64>i64"},

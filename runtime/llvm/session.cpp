@@ -59,9 +59,8 @@ LibraryRequest llvm_request(const std::string& choice) {
   request.files = {"libLLVM.so*", "libLLVM-*.so*"};
   request.newest_first = true;
   request.cure = fmt::format(
-      "Install LLVM {} or newer (Debian 12: apt-get install libllvm19 from bookworm-updates or apt.llvm.org, or "
-      "libllvm15), or set "
-      "TIGON_LLVM to a libLLVM file, a folder or a version",
+      "Install LLVM {} or newer (Debian: apt-get install libllvm19), or set TIGON_LLVM to a libLLVM file, a folder or "
+      "a version",
       minimum_llvm_version);
   request.accept = judge;
   return request;
