@@ -1,5 +1,5 @@
-// The canonical constructors: every node, in every pass, is made here; commutative order, constant folding that is safe,
-// the masks' normal form and hash-consing live here and nowhere else.
+// The canonical constructors: every node, in every pass, is made here; commutative order, constant folding that is
+// safe, the masks' normal form and hash-consing live here and nowhere else.
 #pragma once
 #include <memory>
 
@@ -12,12 +12,18 @@ class Builder {
   explicit Builder(std::string name);
   // Continues a graph: its nodes keep their ids, its outputs are dropped.
   explicit Builder(Graph graph);
+  // An empty graph that has another's name, axes (same ids), relations and monoids: what a pass rebuilds into.
+  static Builder rebuilding(const Graph& graph);
   ~Builder();
   Builder(Builder&&) noexcept;
   Builder& operator=(Builder&&) noexcept;
 
   // Axes. `axis` finds or adds by (tag, fixed extent); names are made unique.
   AxisId axis(const void* tag, std::string_view name, std::int64_t fixed = -1);
+
+  // What views demand of extents, stated without a view.
+  void relate(SplitRelation relation);
+  void relate(EqualRelation relation);
 
   // Where the nodes made from now on come from, for errors and printing.
   void set_location(std::string_view file, int line);
@@ -41,15 +47,25 @@ class Builder {
   int monoid(const Monoid& monoid);  // finds (by name) or adds
   // Folding over an axis the operand lacks: sum multiplies by the extent, other monoids broadcast first.
   NodeId fold(int monoid, std::span<const NodeId> operands, std::vector<AxisId> axes);
+  NodeId fold(int monoid, std::initializer_list<NodeId> operands, std::vector<AxisId> axes) {
+    return fold(monoid, std::span(operands.begin(), operands.size()), std::move(axes));
+  }
+  int monoid(BuiltinMonoid builtin) { return monoid(builtin_monoid(builtin)); }
   NodeId fold_states(NodeId state, std::vector<AxisId> axes);
   NodeId finish(NodeId state, int finish_number);
-  NodeId sum(NodeId operand, std::vector<AxisId> axes);  // fold + finish
+  // fold + finish. A mask without a folded axis leaves the sum, and a mask on a contraction goes onto its factors.
+  NodeId sum(NodeId operand, std::vector<AxisId> axes);
   NodeId gather(NodeId table, NodeId index, AxisId axis, IndexPolicy policy, double fill = 0);
   NodeId scatter(NodeId values, NodeId index, AxisId axis, std::vector<AxisId> folded);
   NodeId attach(NodeId value, NodeId surrogate /* or no_node */);
   // The operand with at least these axes: a view that adds the missing ones, or the operand itself.
   NodeId broadcast(NodeId operand, AxisSet axes);
-  // The same node kind and payload as `like` (of this or another graph) on other operands; payload tables are translated.
+  // where(c1, where(c2, ... value, 0), 0): conditions as a set, fewest axes outermost, then by id, conjunctions taken
+  // apart.
+  NodeId masked(std::span<const NodeId> conditions, NodeId value);
+  NodeId masked(NodeId condition, NodeId value) { return masked(std::span(&condition, 1), value); }
+  // The same node kind and payload as `like` (of this or another graph) on other operands; payload tables are
+  // translated.
   NodeId remake(const Graph& from, NodeId like, std::span<const NodeId> operands);
 
   void output(OutputInfo info);

@@ -32,15 +32,25 @@ class AxisSet {
   constexpr AxisSet operator|(AxisSet other) const { return AxisSet(bits_ | other.bits_); }
   constexpr AxisSet operator&(AxisSet other) const { return AxisSet(bits_ & other.bits_); }
   constexpr AxisSet operator-(AxisSet other) const { return AxisSet(bits_ & ~other.bits_); }
-  constexpr AxisSet& operator|=(AxisSet other) { bits_ |= other.bits_; return *this; }
-  constexpr AxisSet& operator-=(AxisSet other) { bits_ &= ~other.bits_; return *this; }
+  constexpr AxisSet& operator|=(AxisSet other) {
+    bits_ |= other.bits_;
+    return *this;
+  }
+  constexpr AxisSet& operator-=(AxisSet other) {
+    bits_ &= ~other.bits_;
+    return *this;
+  }
   constexpr bool operator==(const AxisSet&) const = default;
   class Iterator {
    public:
     constexpr explicit Iterator(std::uint64_t bits) : bits_(bits) {}
     constexpr AxisId operator*() const { return static_cast<AxisId>(std::countr_zero(bits_)); }
-    constexpr Iterator& operator++() { bits_ &= bits_ - 1; return *this; }
+    constexpr Iterator& operator++() {
+      bits_ &= bits_ - 1;
+      return *this;
+    }
     constexpr bool operator!=(const Iterator& other) const { return bits_ != other.bits_; }
+
    private:
     std::uint64_t bits_;
   };
@@ -85,21 +95,28 @@ struct Node {
 struct SourceLocation {
   std::string file;
   int line = 0;
-  auto operator<=>(const SourceLocation&) const = default;
+  bool operator==(const SourceLocation&) const = default;
 };
 
-// Extents: `fixed` >= 0 is known from the type or from a split; otherwise the extent is a symbol given at compile or bind.
+// Extents: `fixed` >= 0 is known from the type or from a split; otherwise the extent is a symbol given at compile or
+// bind.
 struct AxisInfo {
   std::string name;           // as printed, unique in the graph ("hidden'2" on a clash)
   const void* tag = nullptr;  // identity of the C++ axis type while tracing; never ordered by, never printed
   std::int64_t fixed = -1;
 };
 // What views demand of extents: extent(whole) == extent(outer) * extent(inner), and extent(a) == extent(b).
-struct SplitRelation { AxisId whole, outer, inner; };
-struct EqualRelation { AxisId a, b; };
+struct SplitRelation {
+  AxisId whole, outer, inner;
+  bool operator==(const SplitRelation&) const = default;
+};
+struct EqualRelation {
+  AxisId a, b;
+  bool operator==(const EqualRelation&) const = default;
+};
 
 struct InputInfo {
-  std::string name;          // the field's path, "layers[3].up"
+  std::string name;  // the field's path, "layers[3].up"
   DType dtype = DType::f32;
   std::vector<AxisId> axes;  // declared order = layout, outermost first
   int monoid = -1;           // >= 0: the input is a state of this monoid (Graph::monoids); only in kernels' graphs
@@ -116,7 +133,8 @@ struct Constant {
 };
 
 // index(operand axis) as a function of the result's axes; one term for each axis of the operand that changes.
-// rename: index = a. split: index = a * extent(b) + b. merge_outer: a / n; merge_inner: a % n (n = extent of the inner operand axis).
+// rename: index = a. split: index = a * extent(b) + b. merge_outer: a / n; merge_inner: a % n (n = extent of the inner
+// operand axis).
 enum class ViewKind : std::uint8_t { rename, split, merge_outer, merge_inner };
 struct ViewTerm {
   AxisId operand_axis = no_axis;
@@ -124,26 +142,34 @@ struct ViewTerm {
   AxisId a = no_axis;
   AxisId b = no_axis;      // split: the inner axis of the result
   AxisId inner = no_axis;  // merge_*: the operand's inner axis, whose extent divides
+  bool operator==(const ViewTerm&) const = default;
 };
 struct ViewInfo {
   std::vector<ViewTerm> terms;  // axes of the operand without a term pass through under their name
   AxisSet added;                // broadcast: axes of the result that no element depends on
+  bool operator==(const ViewInfo&) const = default;
 };
 
 struct FoldInfo {
-  std::uint16_t monoid = 0;     // Graph::monoids
-  bool of_states = false;       // the operand is a state: merge without lifting (second stages, chunks, ranks)
-  std::vector<AxisId> axes;     // folded, in declared order
+  std::uint16_t monoid = 0;  // Graph::monoids
+  bool of_states = false;    // the operand is a state: merge without lifting (second stages, chunks, ranks)
+  std::vector<AxisId> axes;  // folded, in declared order
+  bool operator==(const FoldInfo&) const = default;
 };
 enum class IndexPolicy : std::uint8_t { checked, fill, clamp };
 struct GatherInfo {
   AxisId axis = no_axis;  // of the table
   IndexPolicy policy = IndexPolicy::checked;
   double fill = 0;
+  bool operator==(const GatherInfo& other) const {  // bitwise: a NaN fill equals itself
+    return axis == other.axis && policy == other.policy &&
+           std::bit_cast<std::uint64_t>(fill) == std::bit_cast<std::uint64_t>(other.fill);
+  }
 };
 struct ScatterInfo {
   AxisId axis = no_axis;       // of the result, indexed by the index operand
   std::vector<AxisId> folded;  // axes of values | index that are summed away; an index outside the axis adds nothing
+  bool operator==(const ScatterInfo&) const = default;
 };
 
 enum class OutputMode : std::uint8_t { write, accumulate, alias };
@@ -153,10 +179,13 @@ struct OutputInfo {
   DType dtype = DType::f32;  // equals the node's
   std::vector<AxisId> axes;  // layout
   OutputMode mode = OutputMode::write;
-  int alias_input = -1;      // mode alias: shares this input's buffer
+  int alias_input = -1;  // mode alias: shares this input's buffer
 };
 
-struct NamedNode { NodeId node; std::string name; };
+struct NamedNode {
+  NodeId node;
+  std::string name;
+};
 
 struct Graph {
   std::string name;

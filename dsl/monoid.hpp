@@ -17,7 +17,8 @@ struct Finish {
   ScalarProgram program;  // inputs: the state's slots; one result
 };
 
-// What an adjoint rule is given: the fold, its operands, and the cotangent of each finish (absent where nobody reads it).
+// What an adjoint rule is given: the fold, its operands, and the cotangent of each finish (absent where nobody reads
+// it).
 struct FoldCotangents {
   NodeId fold = 0;
   std::vector<NodeId> operands;
@@ -30,22 +31,30 @@ using FoldAdjoint = std::function<std::vector<NodeId>(Builder&, const FoldCotang
 struct Monoid {
   std::string name;
   int operand_count = 1;
-  std::vector<ValueClass> state;  // at most 4 slots
-  std::vector<double> identity;   // one per slot; merge(identity, s) == s bitwise
-  ScalarProgram lift;             // inputs: the operands, then the element's global index along the (first) folded axis
-  ScalarProgram merge;            // inputs: the earlier state's slots, then the later state's
-  std::vector<Finish> finishes;
-  bool commutative = true;        // false: states are merged in index order
-  FoldAdjoint adjoint{};          // empty: no gradient; asking for one is an error that names the monoid
+  std::vector<ValueClass> state{};  // at most 4 slots
+  std::vector<double> identity{};   // one per slot; merge(identity, s) == s bitwise
+  ScalarProgram lift{};   // inputs: the operands, then the element's global index along the (first) folded axis
+  ScalarProgram merge{};  // inputs: the earlier state's slots, then the later state's
+  std::vector<Finish> finishes{};
+  bool commutative = true;  // false: states are merged in index order
+  FoldAdjoint adjoint{};    // empty: no gradient; asking for one is an error that names the monoid
 };
 
-// The built-in table. sum's identity is -0.0 (its finish adds +0.0); logsumexp's state is (max, rest), where rest leaves
-// one maximal element out; argmax and argmin keep (value, index), ties to the lowest index, NaN first.
+// The built-in table. sum's identity is -0.0 (its finish adds +0.0); logsumexp's state is (max, rest), where rest
+// leaves one maximal element out; argmax and argmin keep (value, index), ties to the lowest index, NaN first.
 enum class BuiltinMonoid : std::uint8_t { sum, product, max, min, logsumexp, argmax, argmin, moments, any, all };
 inline constexpr int builtin_monoid_count = 10;
 const Monoid& builtin_monoid(BuiltinMonoid monoid);
 
+// Throws Error naming the monoid where, on samples in f64, its identity, associativity or declared commutativity fails.
+void check_monoid(const Monoid& monoid);
+
 // logsumexp's finishes, by number.
 enum LogSumExpFinish : int { lse_max = 0, lse_log_rest = 1, lse_value = 2 };
+enum ArgFinish : int { arg_value = 0, arg_index = 1 };
+enum MomentsFinish : int { moments_mean = 0, moments_variance = 1, moments_count = 2 };
+
+// exp(x - logsumexp(x)) from a logsumexp's state: 0 where x is -infinity, also in a row that holds nothing else.
+NodeId softmax_of(Builder& builder, NodeId x, NodeId logsumexp_fold);
 
 }  // namespace tigon::dsl

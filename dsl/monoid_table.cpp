@@ -1,0 +1,252 @@
+// The built-in monoids: their programs, corner cases and adjoints.
+#include <limits>
+
+#include "dsl/build.hpp"
+#include "dsl/program.hpp"
+#include "tigon/error.hpp"
+
+namespace tigon::dsl {
+namespace {
+
+using enum ScalarOp;
+using Value = ProgramBuilder::Value;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double no_index = 4611686018427387904.0;  // 2^62: above every index, exact in f64
+
+Value operator+(Value a, Value b) { return a.program->apply(add, {a, b}); }
+Value operator-(Value a, Value b) { return a.program->apply(sub, {a, b}); }
+Value operator*(Value a, Value b) { return a.program->apply(mul, {a, b}); }
+Value operator/(Value a, Value b) { return a.program->apply(div, {a, b}); }
+Value choose(Value condition, Value a, Value b) { return a.program->apply(where, {condition, a, b}); }
+Value equals(Value a, Value b) { return a.program->apply(equal, {a, b}); }
+Value below(Value a, Value b) { return a.program->apply(less, {a, b}); }
+Value both(Value a, Value b) { return a.program->apply(logical_and, {a, b}); }
+Value either(Value a, Value b) { return a.program->apply(logical_or, {a, b}); }
+Value negate(Value a) { return a.program->apply(logical_not, {a}); }
+Value is_nan(Value a) { return a.program->apply(not_equal, {a, a}); }
+
+// A program of one operation on inputs 0 and 1.
+ScalarProgram binary(ScalarOp op, ValueClass value_class = ValueClass::element) {
+  ProgramBuilder p;
+  const Value a = p.input(0, value_class);
+  const Value b = p.input(1, value_class);
+  return std::move(p).finish({p.apply(op, {a, b})});
+}
+ScalarProgram identity(int input = 0, ValueClass value_class = ValueClass::element) {
+  ProgramBuilder p;
+  const Value value = p.input(input, value_class);
+  return std::move(p).finish({value});
+}
+
+// The masks of the one element that a max (min) over the axes takes: the lowest index on the first axis, then the next.
+std::vector<NodeId> extreme_masks(Builder& builder, NodeId x, std::vector<AxisId> axes, BuiltinMonoid value_of,
+                                  BuiltinMonoid index_of) {
+  std::vector<NodeId> masks;
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const std::vector<AxisId> inner(axes.begin() + static_cast<std::ptrdiff_t>(k) + 1, axes.end());
+    const NodeId best = inner.empty() ? x : builder.finish(builder.fold(builder.monoid(value_of), {x}, inner), 0);
+    const NodeId state = builder.fold(builder.monoid(index_of), {best}, {axes[k]});
+    masks.push_back(builder.map(equal, {builder.iota(axes[k]), builder.finish(state, arg_index)}));
+  }
+  return masks;
+}
+
+NodeId added(Builder& builder, NodeId a, NodeId b) {
+  if (a == no_node) return b;
+  return b == no_node ? a : builder.map(add, {a, b});
+}
+
+FoldAdjoint extreme_adjoint(BuiltinMonoid value_of, BuiltinMonoid index_of) {
+  return [=](Builder& builder, const FoldCotangents& at) -> std::vector<NodeId> {
+    if (at.cotangents[0] == no_node) return {no_node};
+    const std::vector<AxisId> axes = builder.graph().fold(at.fold).axes;
+    return {builder.masked(extreme_masks(builder, at.operands[0], axes, value_of, index_of), at.cotangents[0])};
+  };
+}
+
+Monoid sum_monoid() {
+  Monoid m{.name = "sum", .state = {ValueClass::element}, .identity = {-0.0}, .lift = identity(), .merge = binary(add)};
+  ProgramBuilder p;
+  const Value total = p.input(0);
+  m.finishes = {{"sum", ValueClass::element, std::move(p).finish({total + p.constant(0.0)})}};  // an empty sum is +0
+  m.adjoint = [](Builder&, const FoldCotangents& at) -> std::vector<NodeId> { return {at.cotangents[0]}; };
+  return m;
+}
+
+Monoid plain(std::string name, double start, ScalarOp op) {
+  Monoid m{.name = name, .state = {ValueClass::element}, .identity = {start}, .lift = identity(), .merge = binary(op)};
+  m.finishes = {{name, ValueClass::element, identity()}};
+  return m;
+}
+
+Monoid truth(std::string name, double start, ScalarOp op) {
+  Monoid m{.name = name, .state = {ValueClass::truth}, .identity = {start}};
+  m.lift = identity(0, ValueClass::truth);
+  m.merge = binary(op, ValueClass::truth);
+  m.finishes = {{name, ValueClass::truth, identity(0, ValueClass::truth)}};
+  return m;
+}
+
+// State (max, rest): rest is the sum of exp(x - max) without one maximal element. Equal maxima skip the exponential, so
+// that two +infinities do not make NaN; a smaller maximum of -infinity adds nothing.
+Monoid logsumexp_monoid() {
+  Monoid m{.name = "logsumexp", .state = {ValueClass::element, ValueClass::element}, .identity = {-infinity, 0.0}};
+  {
+    ProgramBuilder p;
+    const Value x = p.input(0);
+    m.lift = std::move(p).finish({x, p.constant(0)});
+  }
+  {
+    ProgramBuilder p;
+    const Value m1 = p.input(0), r1 = p.input(1), m2 = p.input(2), r2 = p.input(3);
+    const Value one = p.constant(1);
+    const Value first = p.apply(less_equal, {m2, m1});
+    const Value big = p.apply(max, {m1, m2});
+    const Value small = choose(first, m2, m1);
+    const Value ratio = choose(equals(m1, m2), one, p.apply(exp, {small - big}));
+    const Value e = choose(equals(small, p.constant(-infinity)), p.constant(0), ratio);
+    const Value kept = choose(first, r1, r2);
+    const Value other = choose(first, r2, r1);
+    m.merge = std::move(p).finish({big, kept + (one + other) * e});
+  }
+  {
+    ProgramBuilder p;
+    const Value rest = p.input(1);
+    m.finishes = {{"max", ValueClass::element, identity()},
+                  {"log_rest", ValueClass::element, std::move(p).finish({p.apply(log1p, {rest})})}};
+  }
+  {
+    ProgramBuilder p;
+    const Value top = p.input(0), rest = p.input(1);
+    m.finishes.push_back({"lse", ValueClass::element, std::move(p).finish({top + p.apply(log1p, {rest})})});
+  }
+  m.adjoint = [](Builder& builder, const FoldCotangents& at) -> std::vector<NodeId> {
+    const NodeId g_max = added(builder, at.cotangents[lse_max], at.cotangents[lse_value]);
+    const NodeId g_rest = added(builder, at.cotangents[lse_log_rest], at.cotangents[lse_value]);
+    const NodeId x = at.operands[0];
+    NodeId dx = no_node;
+    if (g_rest != no_node) dx = builder.map(mul, {g_rest, softmax_of(builder, x, at.fold)});
+    if (g_max == g_rest) return {dx};
+    NodeId g_top = g_max;
+    if (g_rest != no_node) {
+      g_top = g_max == no_node ? builder.map(neg, {g_rest}) : builder.map(sub, {g_max, g_rest});
+    }
+    const std::vector<AxisId> axes = builder.graph().fold(at.fold).axes;
+    const std::vector<NodeId> masks = extreme_masks(builder, x, axes, BuiltinMonoid::max, BuiltinMonoid::argmax);
+    return {added(builder, dx, builder.masked(masks, g_top))};
+  };
+  return m;
+}
+
+// State (value, index): NaN first, then the better value, then the lowest index.
+Monoid arg_monoid(std::string name, double start, bool largest) {
+  Monoid m{.name = std::move(name), .state = {ValueClass::element, ValueClass::index}, .identity = {start, no_index}};
+  {
+    ProgramBuilder p;
+    const Value x = p.input(0);
+    const Value index = p.input(1, ValueClass::index);
+    m.lift = std::move(p).finish({x, index});
+  }
+  {
+    ProgramBuilder p;
+    const Value v1 = p.input(0), i1 = p.input(1, ValueClass::index);
+    const Value v2 = p.input(2), i2 = p.input(3, ValueClass::index);
+    const Value n1 = is_nan(v1), n2 = is_nan(v2);
+    const Value better = both(negate(n1), either(n2, largest ? below(v1, v2) : below(v2, v1)));
+    const Value tie = either(both(n1, n2), equals(v1, v2));
+    const Value second = either(better, both(tie, below(i2, i1)));
+    m.merge = std::move(p).finish({choose(second, v2, v1), choose(second, i2, i1)});
+  }
+  m.finishes = {{"value", ValueClass::element, identity(0)},
+                {"index", ValueClass::index, identity(1, ValueClass::index)}};
+  m.adjoint = largest ? extreme_adjoint(BuiltinMonoid::max, BuiltinMonoid::argmax)
+                      : extreme_adjoint(BuiltinMonoid::min, BuiltinMonoid::argmin);
+  return m;
+}
+
+// State (count, mean, M2), merged by Chan's formula.
+Monoid moments_monoid() {
+  Monoid m{.name = "moments", .state = {3, ValueClass::element}, .identity = {0, 0, 0}};
+  {
+    ProgramBuilder p;
+    const Value x = p.input(0);
+    m.lift = std::move(p).finish({p.constant(1), x, p.constant(0)});
+  }
+  {
+    ProgramBuilder p;
+    const Value n1 = p.input(0), mean1 = p.input(1), s1 = p.input(2);
+    const Value n2 = p.input(3), mean2 = p.input(4), s2 = p.input(5);
+    const Value zero = p.constant(0);
+    const Value n = n1 + n2;
+    const Value delta = mean2 - mean1;
+    const Value share = n2 / n;
+    const Value mean = mean1 + delta * share;
+    const Value spread = (s1 + s2) + delta * delta * (n1 * share);
+    const Value first_empty = equals(n1, zero), second_empty = equals(n2, zero);
+    m.merge = std::move(p).finish({n, choose(first_empty, mean2, choose(second_empty, mean1, mean)),
+                                   choose(first_empty, s2, choose(second_empty, s1, spread))});
+  }
+  {
+    ProgramBuilder p;
+    const Value n = p.input(0), mean = p.input(1);
+    const Value undefined = p.constant(std::numeric_limits<double>::quiet_NaN());
+    m.finishes.push_back(
+        {"mean", ValueClass::element, std::move(p).finish({choose(equals(n, p.constant(0)), undefined, mean)})});
+  }
+  {
+    ProgramBuilder p;
+    const Value n = p.input(0), s = p.input(2);
+    m.finishes.push_back({"variance", ValueClass::element, std::move(p).finish({s / n})});
+  }
+  m.finishes.push_back({"count", ValueClass::element, identity()});
+  m.adjoint = [](Builder& builder, const FoldCotangents& at) -> std::vector<NodeId> {
+    const NodeId x = at.operands[0];
+    NodeId g = at.cotangents[moments_mean];
+    if (at.cotangents[moments_variance] != no_node) {
+      const NodeId centred = builder.map(sub, {x, builder.finish(at.fold, moments_mean)});
+      const NodeId two = builder.constant(builder.node(x).dtype, 2);
+      g = added(builder, g, builder.map(mul, {builder.map(mul, {two, at.cotangents[moments_variance]}), centred}));
+    }
+    if (g == no_node) return {no_node};
+    const std::vector<AxisId> axes = builder.graph().fold(at.fold).axes;
+    NodeId count = builder.integer(DType::i64, 1);
+    for (const AxisId axis : axes) count = builder.map(mul, {count, builder.extent(axis)});
+    return {builder.map(div, {g, count})};
+  };
+  return m;
+}
+
+std::vector<Monoid> make_table() {
+  std::vector<Monoid> table;
+  table.push_back(sum_monoid());
+  table.push_back(plain("product", 1, mul));
+  table.push_back(plain("max", -infinity, max));
+  table.push_back(plain("min", infinity, min));
+  table[2].adjoint = extreme_adjoint(BuiltinMonoid::max, BuiltinMonoid::argmax);
+  table[3].adjoint = extreme_adjoint(BuiltinMonoid::min, BuiltinMonoid::argmin);
+  table.push_back(logsumexp_monoid());
+  table.push_back(arg_monoid("argmax", -infinity, true));
+  table.push_back(arg_monoid("argmin", infinity, false));
+  table.push_back(moments_monoid());
+  table.push_back(truth("any", 0, logical_or));
+  table.push_back(truth("all", 1, logical_and));
+  return table;
+}
+
+}  // namespace
+
+const Monoid& builtin_monoid(BuiltinMonoid monoid) {
+  static const std::vector<Monoid> table = make_table();
+  return table[static_cast<std::size_t>(monoid)];
+}
+
+NodeId softmax_of(Builder& builder, NodeId x, NodeId logsumexp_fold) {
+  const NodeId top = builder.finish(logsumexp_fold, lse_max);
+  const DType dtype = builder.node(top).dtype;
+  const NodeId empty = builder.map(equal, {top, builder.constant(dtype, -infinity)});
+  const NodeId shift = builder.map(where, {empty, builder.constant(dtype, 0), top});
+  const NodeId lead = builder.map(sub, {x, shift});
+  return builder.map(exp, {builder.map(sub, {lead, builder.finish(logsumexp_fold, lse_log_rest)})});
+}
+
+}  // namespace tigon::dsl
