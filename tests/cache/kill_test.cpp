@@ -54,8 +54,14 @@ TEST_CASE("a process killed at a hundred random moments costs at most what it ha
       }
       return 0;
     });
-    while (lines_of(log).size() == logged) std::this_thread::sleep_for(std::chrono::microseconds(100));
-    std::this_thread::sleep_for(std::chrono::microseconds(moment(random)));
+    // Counted from its start, or from the start of its first compile, however slow the machine.
+    const std::string sign = round % 2 == 0 ? "start" : "begin";
+    const auto begins = [&](const std::string& line) { return line.starts_with(sign); };
+    wait_until([&] {
+      const std::vector<std::string> lines = lines_of(log);
+      return std::any_of(lines.begin() + static_cast<std::ptrdiff_t>(logged), lines.end(), begins);
+    });
+    std::this_thread::sleep_for(std::chrono::microseconds(round % 2 == 0 ? moment(random) : moment(random) / 4));
     ::kill(child, SIGKILL);
     REQUIRE(wait_child(child) == 1000 + SIGKILL);
 
@@ -120,7 +126,7 @@ TEST_CASE("leftovers of the dead are swept, those of the living are not", "[cach
     });
     return 1;
   });
-  while (lines_of(scratch / "log").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return !lines_of(scratch / "log").empty(); });
   KernelCache cache({.folder = folder});
   cache.get(key_number(1), [] { return entry_number(1); });
   CHECK(names_ending(folder, ".part").empty());

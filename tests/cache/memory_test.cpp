@@ -124,7 +124,6 @@ TEST_CASE("a process forked during a compile does not wait for its parent's thre
   });
   while (!begun) std::this_thread::yield();
   const pid_t child = start_child([&] {
-    ::alarm(20);
     const auto entry = cache.get(key_number(1), [] { return entry_number(1); });
     return *entry == entry_number(1) && cache.counters().compiled == 1 ? 0 : 1;
   });

@@ -1,4 +1,5 @@
 // Several processes on one folder: each kernel is compiled once, and a dead or stopped process holds nobody up.
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ pid_t start_stuck_child(const std::string& folder, const std::string& log) {
     });
     return 1;
   });
-  while (lines_of(log).empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return !lines_of(log).empty(); });
   return child;
 }
 
@@ -149,6 +150,31 @@ TEST_CASE("a dead lock holder blocks nobody", "[cache][process]") {
   CHECK(names_ending(folder, ".lock").empty());
 }
 
+TEST_CASE("whoever waited for a lock file that its holder removed locks the new one", "[cache][process]") {
+  ScratchFolder scratch;
+  const File folder(::open(scratch.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto acquire = [&](std::chrono::milliseconds timeout) {
+    bool timed_out = false;
+    auto lock = KeyLock::acquire(folder, "a.lock", timeout, timed_out);
+    return std::pair{std::move(lock), timed_out};
+  };
+  auto first = acquire(std::chrono::milliseconds(0));
+  REQUIRE(first.first);
+  std::pair<std::optional<KeyLock>, bool> second;
+  std::thread waiting([&] { second = acquire(std::chrono::seconds(20)); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it has opened the first one's file by now
+  first.first.reset();
+  waiting.join();
+  REQUIRE(second.first);
+  CHECK(names_in(scratch.path()) == std::vector<std::string>{"a.lock"});
+  const auto third = acquire(std::chrono::milliseconds(20));
+  CHECK_FALSE(third.first);
+  CHECK(third.second);
+  second.first.reset();
+  CHECK(names_in(scratch.path()).empty());
+  CHECK(acquire(std::chrono::milliseconds(0)).first);
+}
+
 TEST_CASE("a holder that dies while others wait lets one of them in at once", "[cache][process]") {
   ScratchFolder scratch;
   const std::string folder = scratch / "cache";
@@ -166,7 +192,7 @@ TEST_CASE("a holder that dies while others wait lets one of them in at once", "[
       return *entry == entry_number(1) ? 0 : 1;
     }));
   }
-  while (lines_of(scratch / "log").size() < 5) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return lines_of(scratch / "log").size() >= 5; });
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   CHECK(lines_of(scratch / "compiles").empty());
   ::kill(stuck, SIGKILL);
@@ -208,12 +234,12 @@ TEST_CASE("an entry that is already published is not replaced by a slow process"
     KernelCache cache({.folder = folder});
     cache.get(key_number(1), [&] {
       append_line(scratch / "log", "begun");
-      while (lines_of(scratch / "log").size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      wait_until([&] { return lines_of(scratch / "log").size() >= 2; });
       return entry_number(2);
     });
     return 0;
   });
-  while (lines_of(scratch / "log").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  wait_until([&] { return !lines_of(scratch / "log").empty(); });
   KernelCache cache({.folder = folder, .lock_timeout = std::chrono::milliseconds(10)});
   cache.get(key_number(1), [] { return entry_number(1); });
   const std::string first = read_text(file);

@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
+#include <thread>
 
 #include "tigon/error.hpp"
 
@@ -106,10 +108,19 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
+void wait_until(const std::function<bool()>& condition) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > deadline) throw std::runtime_error("waited 30 s in vain");
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+}
+
 pid_t start_child(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
+    ::alarm(60);
     int status = 99;
     try {
       status = body();

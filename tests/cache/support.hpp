@@ -52,7 +52,11 @@ std::vector<std::string> names_ending(const std::string& folder, const std::stri
 void append_line(const std::string& path, const std::string& line);
 std::vector<std::string> lines_of(const std::string& path);
 
-// Runs `body` in a forked child, whose exit status is what it returns (99 for an exception).
+// Polls until `condition` holds; throws after 30 s, so that a fault fails the test rather than hangs it.
+void wait_until(const std::function<bool()>& condition);
+
+// Runs `body` in a forked child, whose exit status is what it returns (99 for an exception). SIGALRM ends it after 60
+// s.
 pid_t start_child(const std::function<int()>& body);
 int wait_child(pid_t child);  // exit status, or 1000 + signal
 int run_child(const std::function<int()>& body);
