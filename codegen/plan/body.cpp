@@ -1,0 +1,295 @@
+// Clusters become matmul steps and launches; neighbouring clusters that do not read each other share a launch.
+#include "codegen/plan/body.hpp"
+
+#include "dsl/scalar_table.hpp"
+#include "tigon/error.hpp"
+
+namespace tigon::plan {
+using dsl::AxisId;
+using dsl::AxisSet;
+using dsl::Graph;
+using dsl::NodeId;
+
+namespace {
+
+double size_of_axes(const dsl::Extents& extents, const std::vector<AxisId>& axes) {
+  double size = 1;
+  for (const AxisId axis : axes) size *= static_cast<double>(extents[axis]);
+  return size;
+}
+
+// Kernel names are C identifiers.
+std::string identifier(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (plain) {
+      result += c;
+    } else if (!result.empty() && result.back() != '_') {
+      result += '_';
+    }
+  }
+  while (!result.empty() && result.back() == '_') result.pop_back();
+  return result.empty() ? "kernel" : result;
+}
+
+Counts count_launch(const Graph& graph, const dsl::Extents& extents) {
+  Counts counts;
+  for (const dsl::InputInfo& input : graph.inputs)
+    counts.bytes_read += size_of_axes(extents, input.axes) * size_of(input.dtype);
+  for (const dsl::OutputInfo& output : graph.outputs) {
+    counts.bytes_written += size_of_axes(extents, output.axes) * size_of(output.dtype);
+  }
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    const dsl::Node& node = graph.node(id);
+    double elements = 1;
+    for (const AxisId axis : node.axes) elements *= static_cast<double>(extents[axis]);
+    if (node.kind == dsl::NodeKind::map) {
+      counts.flops += elements;
+      counts.exponentials += elements * dsl::info(graph.op(id)).exponentials;
+    }
+    if (node.kind == dsl::NodeKind::fold) {
+      for (const AxisId axis : graph.folded_axes(id)) elements *= static_cast<double>(extents[axis]);
+      counts.flops += elements;
+    }
+  }
+  return counts;
+}
+
+// An in-place store is right only where the old value is read at the same index, in the same or an earlier sweep.
+bool may_overwrite(const Graph& graph, std::size_t input, const dsl::OutputInfo& output) {
+  const dsl::InputInfo& info = graph.inputs[input];
+  if (info.dtype != output.dtype || info.axes != output.axes || info.monoid >= 0) return false;
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    const dsl::Node& node = graph.node(id);
+    const bool moves = (node.kind == dsl::NodeKind::view && !graph.views[node.payload].terms.empty()) ||
+                       node.kind == dsl::NodeKind::gather || node.kind == dsl::NodeKind::scatter ||
+                       node.kind == dsl::NodeKind::fold;
+    if (!moves) continue;
+    std::vector<bool> reached(graph.nodes.size(), false);
+    reached[id] = true;
+    for (NodeId below = id + 1; below-- > 0;) {
+      if (!reached[below]) continue;
+      for (const NodeId operand : graph.operands(below)) reached[operand] = true;
+    }
+    if (!reached[info.node]) continue;
+    // A fold over columns read before the store's sweep is safe when the output itself depends on it.
+    if (node.kind != dsl::NodeKind::fold) return false;
+    std::vector<bool> needed(graph.nodes.size(), false);
+    needed[output.node] = true;
+    for (NodeId below = output.node + 1; below-- > 0;) {
+      if (!needed[below]) continue;
+      for (const NodeId operand : graph.operands(below)) needed[operand] = true;
+    }
+    if (!needed[id] || !node.axes.contains(graph.node(info.node).axes - graph.folded_axes(id))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+BufferId Body::workspace_buffer(std::string name, DType dtype, std::vector<AxisId> axes, AxisSet chunked) {
+  Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.dtype = dtype;
+  for (const AxisId axis : axes) {
+    if (chunked.contains(axis)) buffer.chunked |= AxisSet::of(axis);
+  }
+  buffer.axes = std::move(axes);
+  plan_.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(plan_.buffers.size() - 1);
+}
+
+AxisId Body::partition_axis(const schedule::PartitionCount& count) {
+  for (const PartitionAxis& known : plan_.partition_axes) {
+    if (known.count.rows == count.rows && known.count.unit == count.unit && known.count.limit == count.limit)
+      return known.axis;
+  }
+  if (plan_.axes.size() >= dsl::max_axes) {
+    throw Error({.kind = ErrorKind::usage, .function = plan_.name, .cure = "Split the function in two"},
+                fmt::format("the function and its plan need more than {} axes", dsl::max_axes));
+  }
+  const auto axis = static_cast<AxisId>(plan_.axes.size());
+  std::string name = "partition";
+  if (!plan_.partition_axes.empty()) name += fmt::format("'{}'", plan_.partition_axes.size() + 1);
+  if (name.back() == '\'') name.pop_back();
+  plan_.axes.push_back({.name = name});
+  plan_.planned.push_back(count.count(plan_.planned));
+  plan_.partition_axes.push_back({axis, count});
+  return axis;
+}
+
+std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
+  work.axes = &plan_.axes;
+  const Clustering clustering = cluster(work, device_, options_);
+  plan_.notes.insert(plan_.notes.end(), clustering.notes.begin(), clustering.notes.end());
+  stored_ = work.stored;
+  std::vector<Step> result;
+  std::vector<const Cluster*> pending;  // kernels that can share a launch
+  const auto flush = [&] {
+    if (!pending.empty()) result.push_back(launch_step(work, pending, destinations));
+    pending.clear();
+  };
+  for (const Cluster& cluster : clustering.clusters) {
+    if (cluster.matmul) {
+      flush();
+      result.push_back(matmul_step(work, cluster, destinations));
+      continue;
+    }
+    const bool independent = std::none_of(pending.begin(), pending.end(), [&](const Cluster* earlier) {
+      const auto overlaps = [](const std::vector<NodeId>& reads, const std::vector<NodeId>& sinks, const Work& w) {
+        return std::any_of(sinks.begin(), sinks.end(), [&](NodeId sink) {
+          const auto overwritten = w.overwrites.find(sink);
+          return std::find(reads.begin(), reads.end(), sink) != reads.end() ||
+                 (overwritten != w.overwrites.end() &&
+                  std::find(reads.begin(), reads.end(), overwritten->second) != reads.end());
+        });
+      };
+      return overlaps(cluster.reads, earlier->sinks, work) || overlaps(earlier->reads, cluster.sinks, work);
+    });
+    if (!independent || options_.unfused || pending.size() >= 64) flush();
+    pending.push_back(&cluster);
+  }
+  flush();
+  return result;
+}
+
+Step Body::matmul_step(const Work& work, const Cluster& cluster, const Destinations& destinations) {
+  const Contraction& contraction = *cluster.matmul;
+  const NodeId node = contraction.result;
+  Matmul step;
+  step.name = value_name(*work.graph, node);
+  step.chunked = work.chunked;
+  step.a = stored_.at(contraction.a).slots[0];
+  step.b = stored_.at(contraction.b).slots[0];
+  std::vector<AxisId> layout = work.layouts[node];
+  if (const auto destination = destinations.find(node); destination != destinations.end()) {
+    step.c = destination->second.buffer;
+    layout = destination->second.layout;
+    step.accumulate = destination->second.mode == dsl::OutputMode::accumulate;
+  } else {
+    step.c = workspace_buffer(step.name, work.graph->node(node).dtype, layout, work.chunked);
+  }
+  double volume = 1;
+  for (const ContractionAxis& axis : contraction.axes) {
+    MatmulAxis entry{.axis = axis.axis, .a = axis.a, .b = axis.b, .c = {}};
+    if (axis.axis_class != ContractionAxis::Class::k) entry.c.axis = axis.axis;
+    step.axes.push_back(entry);
+    volume *= static_cast<double>(work.extents[axis.axis]);
+  }
+  for (const NodeId operand : {contraction.a, contraction.b}) {
+    step.counts.bytes_read +=
+        size_of_axes(work.extents, stored_.at(operand).layout) * size_of(work.graph->node(operand).dtype);
+  }
+  step.counts.bytes_written = size_of_axes(work.extents, layout) * size_of(work.graph->node(node).dtype);
+  step.counts.flops = 2 * volume;
+  step.predicted_ns = cluster.predicted_ns;
+  stored_[node] = {{step.c}, layout, dsl::no_axis};
+  return {std::move(step)};
+}
+
+Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clusters,
+                       const Destinations& destinations) {
+  std::vector<NodeId> sinks;
+  std::vector<std::vector<int>> parts;
+  double predicted = device_.launch_ns;
+  for (const Cluster* cluster : clusters) {
+    parts.emplace_back();
+    for (const NodeId sink : cluster->sinks) {
+      parts.back().push_back(static_cast<int>(sinks.size()));
+      sinks.push_back(sink);
+    }
+    predicted += cluster->predicted_ns;
+  }
+  Work current = work;
+  current.extents.resize(plan_.axes.size());
+  for (std::size_t axis = work.extents.size(); axis < plan_.axes.size(); ++axis)
+    current.extents[axis] = plan_.planned[axis];
+  KernelPieces pieces = kernel_request(current, sinks, stored_);
+  pieces.request.parts = parts;
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    dsl::OutputInfo& output = pieces.request.graph.outputs[i];
+    if (const auto found = destinations.find(sinks[i]); found != destinations.end()) {
+      output.axes = found->second.layout;
+      if (found->second.mode == dsl::OutputMode::accumulate) output.mode = dsl::OutputMode::accumulate;
+      output.name = found->second.name;
+    }
+    const auto overwritten = work.overwrites.find(sinks[i]);
+    if (overwritten == work.overwrites.end()) continue;
+    const auto& inputs = pieces.extracted.inputs;
+    const auto input = std::find(inputs.begin(), inputs.end(), overwritten->second);
+    if (input == inputs.end()) continue;  // not read here: an ordinary store into the argument's buffer
+    const auto number = static_cast<std::size_t>(input - inputs.begin());
+    if (!may_overwrite(pieces.request.graph, number, output)) {
+      throw Error(
+          {.kind = ErrorKind::usage,
+           .function = plan_.name,
+           .argument = pieces.request.graph.inputs[number].name,
+           .cure = "Return it as an output of its own"},
+          fmt::format("`{}` cannot overwrite its input: other elements still read the old values", output.name));
+    }
+    pieces.request.in_place[i] = static_cast<int>(number);
+  }
+
+  Kernel kernel;
+  std::string label = plan_.name + "_" + pieces.request.graph.outputs[0].name;
+  if (sinks.size() > 1) label += fmt::format("_and_{}_more", sinks.size() - 1);
+  kernel.name = identifier(label);
+  if (kernel.name.size() > 60) kernel.name.resize(60);
+  kernel.name += fmt::format("_{}", plan_.kernels.size());
+  schedule::Offer offer = schedule::schedule(pieces.request, device_, kernel.name);
+  if (const auto* refusal = std::get_if<schedule::Refusal>(&offer)) {
+    throw Error({.kind = ErrorKind::internal, .function = plan_.name},
+                fmt::format("no schedule for kernel {}: {}", kernel.name, refusal->reason));
+  }
+  kernel.scheduled = std::get<schedule::Scheduled>(std::move(offer));
+  const dsl::SourceLocation& location = pieces.request.graph.locations[work.graph->node(sinks[0]).location];
+  if (location.line > 0) kernel.provenance = fmt::format("{}:{}", location.file, location.line);
+
+  Launch launch;
+  launch.kernel = static_cast<std::uint32_t>(plan_.kernels.size());
+  launch.chunked = work.chunked;
+  launch.predicted_ns = predicted;
+  launch.counts = count_launch(pieces.request.graph, current.extents);
+  launch.buffers.assign(kernel.scheduled.nest.parameters.size(), no_buffer);
+  for (std::size_t i = 0; i < pieces.extracted.inputs.size(); ++i) {
+    const Stored& stored = stored_.at(pieces.extracted.inputs[i]);
+    const auto& parameters = kernel.scheduled.input_parameters[i];
+    for (std::size_t slot = 0; slot < parameters.size(); ++slot) launch.buffers[parameters[slot]] = stored.slots[slot];
+  }
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (const int output : parts[part]) {
+      const auto at = static_cast<std::size_t>(output);
+      const NodeId node = sinks[at];
+      const dsl::OutputInfo& info = pieces.request.graph.outputs[at];
+      Stored stored{{}, info.axes, dsl::no_axis};
+      if (kernel.scheduled.outputs[at].partial) {
+        stored.partition = partition_axis(kernel.scheduled.partitions[part]);
+        stored.layout.insert(stored.layout.begin(), stored.partition);
+      }
+      const auto& parameters = kernel.scheduled.output_parameters[at];
+      for (const loops::ParameterId parameter : parameters) {
+        BufferId buffer = no_buffer;
+        if (pieces.request.in_place[at] >= 0) {
+          buffer = launch.buffers[parameter];
+        } else if (const auto found = destinations.find(node);
+                   found != destinations.end() && parameters.size() == 1 && stored.partition == dsl::no_axis) {
+          buffer = found->second.buffer;
+        } else {
+          const loops::Parameter& p = kernel.scheduled.nest.parameters[parameter];
+          buffer = workspace_buffer(p.name, p.dtype, stored.layout, work.chunked);
+        }
+        launch.buffers[parameter] = buffer;
+        stored.slots.push_back(buffer);
+      }
+      stored_[node] = std::move(stored);
+    }
+  }
+  for (const std::uint32_t scalar : kernel.scheduled.scalar_inputs)
+    launch.scalars.push_back(pieces.extracted.scalars[scalar]);
+  kernel.graph = std::move(pieces.request.graph);
+  plan_.kernels.push_back(std::move(kernel));
+  return {std::move(launch)};
+}
+
+}  // namespace tigon::plan

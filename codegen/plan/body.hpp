@@ -1,0 +1,42 @@
+// Builds the steps of one body of work: the whole function, or what a chunk loop repeats.
+#pragma once
+#include "codegen/plan/cluster.hpp"
+
+namespace tigon::plan {
+
+// Where a target goes.
+struct Destination {
+  BufferId buffer = no_buffer;
+  std::vector<dsl::AxisId> layout;
+  dsl::OutputMode mode = dsl::OutputMode::write;
+  std::string name;
+};
+using Destinations = std::map<dsl::NodeId, Destination>;
+
+class Body {
+ public:
+  Body(Plan& plan, const schedule::DeviceModel& device, const PlanOptions& options)
+      : plan_(plan), device_(device), options_(options) {}
+
+  // Steps that compute the work's targets into their destinations; adds buffers, kernels and notes to the plan.
+  std::vector<Step> steps(Work work, const Destinations& destinations);
+  // Everything in memory after the last call.
+  [[nodiscard]] const StoredValues& stored() const { return stored_; }
+
+ private:
+  Step matmul_step(const Work& work, const Cluster& cluster, const Destinations& destinations);
+  // One launch for clusters that do not read each other.
+  Step launch_step(const Work& work, const std::vector<const Cluster*>& clusters, const Destinations& destinations);
+  BufferId workspace_buffer(std::string name, DType dtype, std::vector<dsl::AxisId> axes, dsl::AxisSet chunked);
+  dsl::AxisId partition_axis(const schedule::PartitionCount& count);
+
+  Plan& plan_;
+  const schedule::DeviceModel& device_;
+  const PlanOptions& options_;
+  StoredValues stored_;
+};
+
+// Fills what follows from the steps: lives of workspace buffers, the predicted time.
+void finish_plan(Plan& plan);
+
+}  // namespace tigon::plan

@@ -1,0 +1,415 @@
+// Starts with one cluster for each value that must or should be stored, then merges neighbours while that is cheaper.
+#include "codegen/plan/cluster.hpp"
+
+#include <set>
+
+#include "dsl/scalar_table.hpp"
+#include "tigon/error.hpp"
+
+namespace tigon::plan {
+using dsl::AxisId;
+using dsl::AxisSet;
+using dsl::Graph;
+using dsl::Node;
+using dsl::NodeId;
+using dsl::NodeKind;
+
+KernelPieces kernel_request(const Work& work, const std::vector<NodeId>& nodes, const StoredValues& stored) {
+  std::vector<Sink> sinks;
+  for (const NodeId node : nodes) {
+    sinks.push_back({node, work.layouts[node], dsl::OutputMode::write, value_name(*work.graph, node)});
+  }
+  KernelPieces result{extract(*work.graph, *work.axes, sinks, stored), {}};
+  schedule::KernelRequest& request = result.request;
+  request.graph = result.extracted.graph;
+  request.extents = work.extents;
+  request.fixed = work.fixed;
+  request.chunked = work.chunked;
+  request.in_place.assign(nodes.size(), -1);
+  request.streaming.assign(nodes.size(), false);
+  request.parts.emplace_back();
+  for (std::size_t i = 0; i < nodes.size(); ++i) request.parts[0].push_back(static_cast<int>(i));
+  return result;
+}
+
+namespace {
+
+double element_count(const Work& work, NodeId node) {
+  double count = 1;
+  for (const AxisId axis : work.graph->node(node).axes) count *= static_cast<double>(work.extents[axis]);
+  return count;
+}
+
+class Clusterer {
+ public:
+  Clusterer(const Work& work, const schedule::DeviceModel& device, const PlanOptions& options)
+      : work_(work),
+        graph_(*work.graph),
+        device_(device),
+        options_(options),
+        unit_(graph_.nodes.size(), Unit::none),
+        needed_(graph_.nodes.size(), false) {}
+
+  Clustering run() {
+    find_needed();
+    find_matmuls();
+    find_units();
+    make_clusters();
+    if (!options_.unfused) merge();
+    return order();
+  }
+
+ private:
+  enum class Unit : std::uint8_t { none, optional, required, matmul };
+
+  bool is_boundary(NodeId id) const { return graph_.node(id).kind == NodeKind::input || work_.stored.contains(id); }
+  bool is_target(NodeId id) const {
+    return std::find(work_.targets.begin(), work_.targets.end(), id) != work_.targets.end();
+  }
+
+  void find_needed() {
+    for (const NodeId target : work_.targets) needed_[target] = true;
+    for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
+      if (!needed_[id] || is_boundary(id)) continue;
+      for (const NodeId operand : graph_.operands(id)) needed_[operand] = true;
+    }
+  }
+
+  void find_matmuls() {
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      if (!needed_[id] || is_boundary(id)) continue;
+      std::optional<Contraction> contraction = contraction_of(graph_, id, work_.extents, options_);
+      if (!contraction) continue;
+      unit_[id] = Unit::matmul;
+      matmul_folds_.insert(graph_.operands(id)[0]);
+      for (const NodeId operand : {contraction->a, contraction->b}) require(operand);
+      matmuls_.emplace(id, std::move(*contraction));
+    }
+    // A fold that only matmuls read is not computed by kernels; its product is never formed.
+    dead_.assign(graph_.nodes.size(), true);
+    for (const NodeId target : work_.targets) dead_[target] = false;
+    for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
+      if (!needed_[id] || dead_[id] || is_boundary(id)) continue;
+      if (unit_[id] == Unit::matmul) {
+        dead_[matmuls_.at(id).a] = dead_[matmuls_.at(id).b] = false;
+        continue;
+      }
+      for (const NodeId operand : graph_.operands(id)) dead_[operand] = false;
+    }
+  }
+
+  void require(NodeId id) {
+    if (!is_boundary(id) && unit_[id] != Unit::matmul) unit_[id] = Unit::required;
+  }
+
+  void find_units() {
+    for (const NodeId target : work_.targets) {
+      if (unit_[target] != Unit::matmul) unit_[target] = Unit::required;
+    }
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      if (!live(id) || unit_[id] != Unit::none) continue;
+      const NodeKind kind = graph_.node(id).kind;
+      if (kind == NodeKind::scatter) unit_[id] = Unit::required;
+      if (kind == NodeKind::fold) unit_[id] = Unit::optional;
+      const bool value = kind == NodeKind::map || kind == NodeKind::cast || kind == NodeKind::gather ||
+                         kind == NodeKind::finish || kind == NodeKind::view;
+      if (options_.unfused && value && !graph_.is_state(id)) unit_[id] = Unit::required;
+    }
+    if (!options_.unfused) find_shared_maps();
+  }
+
+  bool live(NodeId id) const { return needed_[id] && !dead_[id] && !is_boundary(id); }
+
+  // A map that several units would recompute from two or more large operands is better computed once.
+  void find_shared_maps() {
+    std::vector<std::set<NodeId>> readers(
+        graph_.nodes.size());  // units that reach the node without passing another unit
+    for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
+      if (!live(id)) continue;
+      for (const NodeId operand : graph_.operands(id)) {
+        if (unit_[id] == Unit::matmul) continue;
+        if (unit_[id] != Unit::none) {
+          readers[operand].insert(id);
+        } else {
+          readers[operand].insert(readers[id].begin(), readers[id].end());
+        }
+      }
+    }
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      if (!live(id) || unit_[id] != Unit::none || readers[id].size() < 2) continue;
+      if (graph_.node(id).kind != NodeKind::map && graph_.node(id).kind != NodeKind::cast) continue;
+      std::set<NodeId> leaves;
+      double cost = 0;
+      leaves_of(id, id, leaves, cost);
+      if (leaves.size() >= 2 || cost >= 40) unit_[id] = Unit::optional;
+    }
+  }
+
+  // Stored leaves as large as the node itself, and the relative cost of the maps on the way.
+  void leaves_of(NodeId root, NodeId id, std::set<NodeId>& leaves, double& cost) const {
+    for (const NodeId operand : graph_.operands(id)) {
+      if (is_boundary(operand) || unit_[operand] != Unit::none) {
+        if (element_count(work_, operand) >= 0.5 * element_count(work_, root)) leaves.insert(operand);
+        continue;
+      }
+      if (graph_.node(operand).kind == NodeKind::map && graph_.node(operand).axes == graph_.node(root).axes) {
+        cost += dsl::info(graph_.op(operand)).cost;
+      }
+      leaves_of(root, operand, leaves, cost);
+    }
+  }
+
+  void make_clusters() {
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      if (!(live(id) || (is_target(id) && is_boundary(id))) || unit_[id] == Unit::none) continue;
+      Item item;
+      item.nodes = {id};
+      if (unit_[id] == Unit::matmul) {
+        item.matmul = true;
+        add_read(item, matmuls_.at(id).a);
+        add_read(item, matmuls_.at(id).b);
+      } else {
+        collect_reads(item);
+      }
+      owner_[id] = items_.size();
+      items_.push_back(std::move(item));
+    }
+    for (Item& item : items_) item.cost = cost_of(item);
+  }
+
+  struct Item {
+    bool matmul = false;
+    bool alive = true;
+    std::vector<NodeId> nodes;
+    std::set<NodeId> reads;   // units of other items
+    std::set<NodeId> inputs;  // everything stored that it reads
+    double cost = 0;
+  };
+
+  void add_read(Item& item, NodeId id) {
+    item.inputs.insert(id);
+    if (!is_boundary(id)) item.reads.insert(id);
+  }
+
+  void collect_reads(Item& item) {
+    item.reads.clear();
+    item.inputs.clear();
+    std::set<NodeId> seen;
+    std::vector<NodeId> stack = item.nodes;
+    const std::set<NodeId> own(item.nodes.begin(), item.nodes.end());
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (is_boundary(id)) {
+        item.inputs.insert(id);
+        continue;
+      }
+      if (!own.contains(id) && unit_[id] != Unit::none) {
+        add_read(item, id);
+        continue;
+      }
+      for (const NodeId operand : graph_.operands(id)) stack.push_back(operand);
+    }
+  }
+
+  // The nodes of an item that others read or that must be stored.
+  std::vector<NodeId> sinks_of(const Item& item, const std::set<std::size_t>& members) const {
+    std::vector<NodeId> result;
+    for (const NodeId node : item.nodes) {
+      bool stored = unit_[node] == Unit::required;
+      for (std::size_t other = 0; other < items_.size() && !stored; ++other) {
+        if (items_[other].alive && !members.contains(other) && items_[other].reads.contains(node)) stored = true;
+      }
+      if (stored) result.push_back(node);
+    }
+    return result;
+  }
+
+  std::optional<double> predict(const std::vector<NodeId>& sinks) {
+    if (const auto known = predictions_.find(sinks); known != predictions_.end()) return known->second;
+    // Everything else that is a unit counts as stored in its natural layout.
+    StoredValues stored = work_.stored;
+    std::set<NodeId> own(sinks.begin(), sinks.end());
+    return predictions_[sinks] = predict_with(sinks, own, stored);
+  }
+
+  std::optional<double> predict_with(const std::vector<NodeId>& sinks, const std::set<NodeId>& own,
+                                     StoredValues& stored) {
+    for (const auto& [node, item] : owner_) {
+      if (!own.contains(node) && !is_boundary(node)) stored[node] = {{}, work_.layouts[node], dsl::no_axis};
+    }
+    const KernelPieces pieces = kernel_request(work_, sinks, stored);
+    const std::variant<double, schedule::Refusal> offer = schedule::predict(pieces.request, device_);
+    if (const auto* refusal = std::get_if<schedule::Refusal>(&offer)) {
+      last_refusal_ = refusal->reason;
+      return std::nullopt;
+    }
+    return std::get<double>(offer);
+  }
+
+  double cost_of(Item& item) {
+    if (item.matmul) {
+      double work = 2;
+      for (const ContractionAxis& axis : matmuls_.at(item.nodes[0]).axes) {
+        work *= static_cast<double>(work_.extents[axis.axis]);
+      }
+      return work / device_.matmul_gflops;
+    }
+    const std::optional<double> cost = predict(item.nodes);
+    if (!cost) {
+      throw Error({.kind = ErrorKind::internal, .function = graph_.name},
+                  fmt::format("no schedule accepts {} alone: {}", value_name(graph_, item.nodes[0]), last_refusal_));
+    }
+    return *cost;
+  }
+
+  // Whether a path leads from `from` to `to` through some third item.
+  bool reaches_around(std::size_t from, std::size_t to) const {
+    std::vector<std::size_t> stack;
+    std::set<std::size_t> seen;
+    const auto push_reads = [&](std::size_t item, bool first) {
+      for (const NodeId read : items_[item].reads) {
+        const std::size_t next = owner_.at(read);
+        if (first && next == from) continue;
+        if (seen.insert(next).second) stack.push_back(next);
+      }
+    };
+    push_reads(to, true);
+    while (!stack.empty()) {
+      const std::size_t item = stack.back();
+      stack.pop_back();
+      if (item == from) return true;
+      push_reads(item, false);
+    }
+    return false;
+  }
+
+  bool try_merge(std::size_t a, std::size_t b) {
+    if (a == b || !items_[a].alive || !items_[b].alive || items_[a].matmul || items_[b].matmul) return false;
+    if (reaches_around(a, b) || reaches_around(b, a)) return false;
+    Item merged;
+    merged.nodes = items_[a].nodes;
+    merged.nodes.insert(merged.nodes.end(), items_[b].nodes.begin(), items_[b].nodes.end());
+    std::sort(merged.nodes.begin(), merged.nodes.end());
+    const std::vector<NodeId> sinks = sinks_of(merged, {a, b});
+    if (sinks.empty()) return false;
+    std::set<NodeId> own(merged.nodes.begin(), merged.nodes.end());
+    StoredValues stored = work_.stored;
+    const std::optional<double> cost = predict_with(sinks, own, stored);
+    if (!cost) {
+      note_refusal(a, b, last_refusal_);
+      return false;
+    }
+    const double apart = items_[a].cost + items_[b].cost + device_.launch_ns;
+    if (*cost > apart) {
+      note_refusal(a, b,
+                   fmt::format("one kernel is predicted at {:.1f} us, two at {:.1f} us", *cost / 1e3, apart / 1e3));
+      return false;
+    }
+    collect_reads(merged);
+    merged.cost = *cost;
+    for (const NodeId node : merged.nodes) owner_[node] = a;
+    items_[b].alive = false;
+    items_[a] = std::move(merged);
+    return true;
+  }
+
+  void note_refusal(std::size_t a, std::size_t b, const std::string& reason) {
+    refusals_[{items_[a].nodes[0], items_[b].nodes[0]}] = fmt::format(
+        "{} with {}: {}", value_name(graph_, items_[a].nodes[0]), value_name(graph_, items_[b].nodes[0]), reason);
+  }
+
+  void merge() {
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      for (std::size_t b = 0; b < items_.size(); ++b) {
+        if (!items_[b].alive || items_[b].matmul) continue;
+        // Producers first, then siblings that read the same stored value.
+        std::set<std::size_t> producers;
+        for (const NodeId read : items_[b].reads) producers.insert(owner_.at(read));
+        std::vector<std::size_t> others(producers.begin(), producers.end());
+        for (std::size_t a = 0; a < items_.size(); ++a) {
+          if (a == b || !items_[a].alive || items_[a].matmul || producers.contains(a)) continue;
+          const bool shares = std::any_of(items_[a].inputs.begin(), items_[a].inputs.end(), [&](NodeId input) {
+            return items_[b].inputs.contains(input) && element_count(work_, input) > 1;
+          });
+          if (shares) others.push_back(a);
+        }
+        for (const std::size_t a : others) {
+          if (tried_.insert({items_[a].nodes, items_[b].nodes}).second && try_merge(a, b)) {
+            changed = true;
+            break;
+          }
+        }
+      }
+    }
+  }
+
+  Clustering order() {
+    Clustering result;
+    std::set<NodeId> done;
+    std::vector<std::size_t> waiting;
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      if (items_[i].alive) waiting.push_back(i);
+    }
+    // A value that overwrites an input waits for the input's other readers.
+    std::map<std::size_t, std::set<std::size_t>> after;
+    for (const auto& [target, input] : work_.overwrites) {
+      for (const std::size_t i : waiting) {
+        if (i != owner_.at(target) && items_[i].inputs.contains(input)) after[owner_.at(target)].insert(i);
+      }
+    }
+    std::set<std::size_t> finished;
+    while (!waiting.empty()) {
+      std::size_t best = waiting.size();
+      for (std::size_t w = 0; w < waiting.size(); ++w) {
+        const Item& item = items_[waiting[w]];
+        bool ready =
+            std::all_of(item.reads.begin(), item.reads.end(), [&](NodeId read) { return done.contains(read); });
+        for (const std::size_t other : after[waiting[w]]) ready = ready && finished.contains(other);
+        if (ready && (best == waiting.size() || item.nodes.back() < items_[waiting[best]].nodes.back())) best = w;
+      }
+      if (best == waiting.size()) {
+        throw Error({.kind = ErrorKind::internal, .function = graph_.name}, "the plan's kernels wait for each other");
+      }
+      const std::size_t i = waiting[best];
+      const Item& item = items_[i];
+      Cluster cluster;
+      if (item.matmul) cluster.matmul = matmuls_.at(item.nodes[0]);
+      cluster.sinks = item.matmul ? item.nodes : sinks_of(item, {i});
+      cluster.reads.assign(item.inputs.begin(), item.inputs.end());
+      cluster.predicted_ns = item.cost;
+      result.clusters.push_back(cluster);
+      done.insert(item.nodes.begin(), item.nodes.end());
+      finished.insert(i);
+      waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(best));
+    }
+    for (const auto& [pair, text] : refusals_) result.notes.push_back({Note::Kind::refused, text});
+    return result;
+  }
+
+  const Work& work_;
+  const Graph& graph_;
+  const schedule::DeviceModel& device_;
+  const PlanOptions& options_;
+  std::vector<Unit> unit_;
+  std::vector<bool> needed_, dead_;
+  std::set<NodeId> matmul_folds_;
+  std::map<NodeId, Contraction> matmuls_;
+  std::vector<Item> items_;
+  std::map<NodeId, std::size_t> owner_;
+  std::map<std::vector<NodeId>, std::optional<double>> predictions_;
+  std::set<std::pair<std::vector<NodeId>, std::vector<NodeId>>> tried_;
+  std::map<std::pair<NodeId, NodeId>, std::string> refusals_;
+  std::string last_refusal_;
+};
+
+}  // namespace
+
+Clustering cluster(const Work& work, const schedule::DeviceModel& device, const PlanOptions& options) {
+  return Clusterer(work, device, options).run();
+}
+
+}  // namespace tigon::plan

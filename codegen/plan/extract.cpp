@@ -1,0 +1,173 @@
+// Copies the nodes between stored values and sinks; payload tables are shared as they are, so payloads stay valid.
+#include "codegen/plan/extract.hpp"
+
+#include "tigon/error.hpp"
+
+namespace tigon::plan {
+using dsl::AxisId;
+using dsl::AxisSet;
+using dsl::Graph;
+using dsl::Node;
+using dsl::NodeId;
+using dsl::NodeKind;
+
+std::string value_name(const Graph& graph, NodeId node) {
+  const Node& n = graph.node(node);
+  if (n.kind == NodeKind::input) return graph.inputs[n.payload].name;
+  const std::string name = graph.name_of(node);
+  if (!name.empty() && name[0] != '%') return name;
+  for (const dsl::OutputInfo& output : graph.outputs) {
+    if (output.node == node) return output.name;
+  }
+  const NodeId state = n.kind == NodeKind::finish ? graph.operands(node)[0] : node;
+  if (graph.is_state(state)) return fmt::format("{}_{}", graph.monoid_of(state).name, node);
+  return fmt::format("value_{}", node);
+}
+
+namespace {
+
+class Extractor {
+ public:
+  Extractor(const Graph& outer, const std::vector<dsl::AxisInfo>& axes, const StoredValues& stored)
+      : outer_(outer), stored_(stored), copy_(outer.nodes.size(), dsl::no_node) {
+    Graph& g = result_.graph;
+    g.name = outer.name;
+    g.axes = axes;
+    g.splits = outer.splits;
+    g.equals = outer.equals;
+    g.constants = outer.constants;
+    g.views = outer.views;
+    g.folds = outer.folds;
+    g.gathers = outer.gathers;
+    g.scatters = outer.scatters;
+    g.monoids = outer.monoids;
+    g.locations = outer.locations;
+  }
+
+  Extracted run(const std::vector<Sink>& sinks) {
+    mark(sinks);
+    for (NodeId id = 0; id < outer_.nodes.size(); ++id) {
+      if (needed_[id]) copy(id);
+    }
+    for (const Sink& sink : sinks) {
+      dsl::OutputInfo output;
+      output.name = sink.name;
+      output.node = copy_[sink.node];
+      output.dtype = outer_.node(sink.node).dtype;
+      output.axes = sink.layout;
+      output.mode = sink.mode;
+      result_.graph.outputs.push_back(output);
+    }
+    for (const dsl::NamedNode& named : outer_.names) {
+      if (named.node < copy_.size() && copy_[named.node] != dsl::no_node) {
+        result_.graph.names.push_back({copy_[named.node], named.name});
+      }
+    }
+    std::sort(result_.graph.names.begin(), result_.graph.names.end(),
+              [](const dsl::NamedNode& a, const dsl::NamedNode& b) { return a.node < b.node; });
+    return std::move(result_);
+  }
+
+ private:
+  bool is_boundary(NodeId id) const {
+    const NodeKind kind = outer_.node(id).kind;
+    return kind == NodeKind::input || stored_.contains(id);
+  }
+
+  void mark(const std::vector<Sink>& sinks) {
+    needed_.assign(outer_.nodes.size(), false);
+    for (const Sink& sink : sinks) needed_[sink.node] = true;
+    for (NodeId id = static_cast<NodeId>(outer_.nodes.size()); id-- > 0;) {
+      if (!needed_[id] || is_boundary(id)) continue;
+      for (const NodeId operand : outer_.operands(id)) needed_[operand] = true;
+    }
+  }
+
+  NodeId add(Node node, const std::vector<NodeId>& operands) {
+    Graph& g = result_.graph;
+    node.first_operand = static_cast<std::uint32_t>(g.operand_ids.size());
+    node.operand_count = static_cast<std::uint16_t>(operands.size());
+    g.operand_ids.insert(g.operand_ids.end(), operands.begin(), operands.end());
+    g.nodes.push_back(node);
+    return static_cast<NodeId>(g.nodes.size() - 1);
+  }
+
+  void copy(NodeId id) {
+    if (is_boundary(id)) {
+      copy_[id] = boundary(id);
+      return;
+    }
+    Node node = outer_.node(id);
+    if (node.kind == NodeKind::scalar) {
+      result_.scalars.push_back(node.payload);
+      result_.graph.scalars.push_back(outer_.scalars[node.payload]);
+      node.payload = static_cast<std::uint32_t>(result_.graph.scalars.size() - 1);
+      copy_[id] = add(node, {});
+      result_.graph.scalars.back().node = copy_[id];
+      return;
+    }
+    std::vector<NodeId> operands;
+    for (const NodeId operand : outer_.operands(id)) operands.push_back(copy_[operand]);
+    copy_[id] = add(node, operands);
+  }
+
+  // An input for a stored value; a state that is still in partitions is merged over them here.
+  NodeId boundary(NodeId id) {
+    const Node& n = outer_.node(id);
+    dsl::InputInfo input;
+    input.name = value_name(outer_, id);
+    input.dtype = n.dtype;
+    Node node;
+    node.kind = NodeKind::input;
+    node.dtype = n.dtype;
+    node.axes = n.axes;
+    node.location = n.location;
+    node.payload = static_cast<std::uint32_t>(result_.graph.inputs.size());
+    const auto found = stored_.find(id);
+    AxisId partition = dsl::no_axis;
+    if (found == stored_.end()) {
+      input.axes = outer_.inputs[n.payload].axes;
+    } else {
+      input.axes = found->second.layout;
+      partition = found->second.partition;
+    }
+    if (outer_.is_state(id)) {
+      input.monoid = n.kind == NodeKind::fold ? outer_.fold(id).monoid : outer_.inputs[n.payload].monoid;
+    }
+    if (partition != dsl::no_axis) node.axes |= AxisSet::of(partition);
+    result_.graph.inputs.push_back(input);
+    result_.inputs.push_back(id);
+    NodeId result = add(node, {});
+    result_.graph.inputs.back().node = result;
+    if (partition != dsl::no_axis) {
+      dsl::FoldInfo fold;
+      fold.monoid = static_cast<std::uint16_t>(input.monoid);
+      fold.of_states = true;
+      fold.axes = {partition};
+      result_.graph.folds.push_back(fold);
+      Node merge;
+      merge.kind = NodeKind::fold;
+      merge.dtype = n.dtype;
+      merge.axes = n.axes;
+      merge.location = n.location;
+      merge.payload = static_cast<std::uint32_t>(result_.graph.folds.size() - 1);
+      result = add(merge, {result});
+    }
+    return result;
+  }
+
+  const Graph& outer_;
+  const StoredValues& stored_;
+  std::vector<bool> needed_;
+  std::vector<NodeId> copy_;
+  Extracted result_;
+};
+
+}  // namespace
+
+Extracted extract(const Graph& graph, const std::vector<dsl::AxisInfo>& axes, const std::vector<Sink>& sinks,
+                  const StoredValues& stored) {
+  return Extractor(graph, axes, stored).run(sinks);
+}
+
+}  // namespace tigon::plan
