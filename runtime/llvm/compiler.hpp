@@ -53,7 +53,8 @@ class LlvmCompiler {
 // LlvmCompiler::get().host_target().
 CpuTarget host_target();
 
-// Executable code made from an object file.
+// Executable code made from an object file. Calls into it need -fno-sanitize=function under clang's UBSan, which reads
+// a signature in front of a function; here that memory may be unmapped.
 class LoadedObject {
  public:
   // The address of a global function. Throws Error{internal} for a name that the object does not define.

@@ -1,4 +1,5 @@
 // Compiles every row of the IR subset with every installed LLVM for each target, and runs it where this CPU can.
+#include "codegen/llvm/prelude.hpp"
 #include "loader_samples.hpp"
 #include "loader_versions.hpp"
 #include "runtime/llvm/compiler.hpp"
@@ -63,6 +64,18 @@ void check_row(const llvm::SubsetRow& row) {
 TEST_CASE("every row of the IR subset compiles without undefined symbols and computes what it says") {
   for (const llvm::SubsetRow& row : llvm::subset()) {
     DYNAMIC_SECTION(row.name) { check_row(row); }
+  }
+}
+
+TEST_CASE("the whole prelude lies in the subset") {
+  for (const llvm::PreludeFunction& function : llvm::prelude_functions()) {
+    for (DType dtype : {DType::f32, DType::f64}) {
+      if (!llvm::offers(function, dtype)) continue;
+      for (int width : {1, 64 / size_of(dtype)}) {
+        const llvm::PreludeUse use{function.name, dtype, width};
+        CHECK(llvm::outside_subset(llvm::prelude_text({&use, 1})) == "");
+      }
+    }
   }
 }
 
