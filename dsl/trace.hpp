@@ -67,5 +67,7 @@ class TraceScope {
 struct UserMonoid {
   dsl::Monoid monoid;
 };
+// The finish of this name; throws Error if there is none.
+int finish_number(const dsl::Monoid& monoid, std::string_view name);
 
 }  // namespace tigon::detail

@@ -57,13 +57,6 @@ dsl::NodeId fold_builtin(Trace& trace, dsl::BuiltinMonoid monoid, dsl::NodeId op
   return build.fold(build.monoid(dsl::builtin_monoid(monoid)), operands, std::move(axes));
 }
 
-int finish_number(const dsl::Monoid& monoid, std::string_view name) {
-  for (std::size_t i = 0; i < monoid.finishes.size(); ++i) {
-    if (monoid.finishes[i].name == name) return static_cast<int>(i);
-  }
-  throw Error({.found = std::string(name)}, fmt::format("the monoid {} has no finish of this name", monoid.name));
-}
-
 Pair two_finishes(const TypeRef& type, Value operand, AxisRefs axes, dsl::BuiltinMonoid monoid, int first, int second) {
   Trace& trace = trace_of(operand);
   const dsl::NodeId node = element(trace, operand, type.dtype);
@@ -143,7 +136,9 @@ Value reduce(Reduction reduction, const TypeRef& type, Value operand, AxisRefs a
   for (std::size_t i = 0; index && i < monoid.finishes.size(); ++i) {
     if (monoid.finishes[i].value_class == ValueClass::index) number = static_cast<int>(i);
   }
-  dsl::NodeId result = build.finish(fold_builtin(trace, builtin(reduction), node, ids), number);
+  const bool sums = reduction == Reduction::sum || reduction == Reduction::mean;
+  dsl::NodeId result =
+      sums ? build.sum(node, ids) : build.finish(fold_builtin(trace, builtin(reduction), node, ids), number);
   if (reduction == Reduction::mean) {
     dsl::NodeId count = build.extent(ids[0]);
     for (std::size_t i = 1; i < ids.size(); ++i) count = build.map(ScalarOp::mul, {count, build.extent(ids[i])});
@@ -160,21 +155,6 @@ Pair moments(const TypeRef& type, Value operand, AxisRefs axes) {
 
 Pair log_softmax_parts(const TypeRef& type, Value operand, AxisRefs axes) {
   return two_finishes(type, operand, axes, dsl::BuiltinMonoid::logsumexp, dsl::lse_max, dsl::lse_log_rest);
-}
-
-Value fold(const UserMonoid& monoid, std::span<const Value> operands, AxisRefs axes) {
-  Trace& trace = current_trace("reduce");
-  dsl::Builder& build = trace.builder();
-  std::vector<dsl::NodeId> nodes;
-  DType dtype = DType::boolean;
-  for (const Value& operand : operands) dtype = promote(dtype, build.node(trace.use(operand)).dtype);
-  dsl::AxisSet all;
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    nodes.push_back(build.cast(dtype, operands[i].node));
-    all |= build.node(nodes.back()).axes;
-  }
-  const dsl::NodeId anchor = build.broadcast(nodes[0], all);
-  return trace.give(build.fold(build.monoid(monoid.monoid), nodes, trace.axes_of(anchor, axes)));
 }
 
 Value finish(Value state, int number, const TypeRef& type) {

@@ -78,6 +78,13 @@ struct UnionOf<L, L> {
 template <class L, class M>
 using Union = typename UnionOf<L, M>::type;
 
+template <class L, class... More>
+struct UnionAll {
+  using type = L;
+};
+template <class L, class M, class... More>
+struct UnionAll<L, M, More...> : UnionAll<Union<L, M>, More...> {};
+
 // From replaced by To..., where it stood.
 template <class L, class From, class To>
 struct ReplaceOf;
@@ -187,6 +194,12 @@ template <class D>
 using Arithmetic = typename TypeOf<arithmetic(dtype_v<D>)>::type;
 template <class D, class E>
 using Promote = typename TypeOf<promote(dtype_v<D>, dtype_v<E>)>::type;
+template <class D, class... More>
+struct PromoteAll {
+  using type = D;
+};
+template <class D, class E, class... More>
+struct PromoteAll<D, E, More...> : PromoteAll<Promote<D, E>, More...> {};
 // Selection's result (where): as arithmetic, but two booleans stay boolean.
 template <class D, class E>
 struct SelectOf {

@@ -19,6 +19,16 @@ concept SlotLike = requires { typename std::remove_cvref_t<T>::tigon_slot; };
 template <class T>
 concept Struct = requires { typename std::remove_cvref_t<T>::hana_accessors_impl; };
 
+// A struct may name one field whose own fields' paths do not mention it.
+template <class T, class Field>
+constexpr bool is_transparent(std::string_view field) {
+  if constexpr (Struct<Field> && requires { T::tigon_transparent; }) {
+    return field == T::tigon_transparent;
+  } else {
+    return false;
+  }
+}
+
 template <class T>
 inline constexpr bool is_sequence = false;
 template <class T, std::size_t Size>
@@ -45,8 +55,11 @@ void visit_slots(T&& object, std::string& path, F& f) {
         "tigon: a field is a slot, a struct made by TIGON_ARGS or TIGON_OUT, or an array or vector of those.");
     boost::hana::for_each(boost::hana::accessors<Plain>(), [&](const auto& accessor) {
       const std::size_t length = path.size();
-      if (length != 0) path += '.';
-      path += boost::hana::first(accessor).c_str();
+      using Field = std::remove_cvref_t<decltype(boost::hana::second(accessor)(object))>;
+      if (!is_transparent<Plain, Field>(boost::hana::first(accessor).c_str())) {
+        if (length != 0) path += '.';
+        path += boost::hana::first(accessor).c_str();
+      }
       visit_slots(boost::hana::second(accessor)(object), path, f);
       path.resize(length);
     });

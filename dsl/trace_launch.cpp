@@ -1,0 +1,46 @@
+// The refusals of a launch, and the memory in which a thread packs more arguments than its stack holds.
+#include "tigon/detail/compiled.hpp"
+#include "tigon/error.hpp"
+
+#include "dsl/graph.hpp"
+
+namespace tigon::detail {
+
+void refuse_scalar(const CompiledCore& core, std::size_t number) {
+  throw Error({.function = core.request().graph->name, .argument = core.request().scalars.at(number)},
+              "a scalar argument was not given");
+}
+
+void refuse_count(const CompiledCore& core, std::string_view what, std::size_t expected) {
+  throw Error({.function = core.request().graph->name,
+               .expected = std::to_string(expected),
+               .cure = "Give the vectors the lengths that the shape given to compile had"},
+              fmt::format("the arguments hold another number of {} than the function was compiled for", what));
+}
+
+void check_gradient(const RawBuffer& gradient, DType wanted) {
+  if (gradient.pointer == nullptr) {
+    throw Error({.cure = "Name the argument in wrt<...>"}, "this gradient was not asked for");
+  }
+  if (gradient.dtype != wanted) {
+    throw Error({.found = std::string(name(gradient.dtype)),
+                 .expected = std::string(name(wanted)),
+                 .cure = "Read it with buffer<D>(), D being the dtype that grad_dtype asked for"},
+                "the gradient has another dtype");
+  }
+}
+
+std::span<RawBuffer> spare_buffers(int which, std::size_t count) {
+  thread_local std::array<std::vector<RawBuffer>, 2> spare;
+  std::vector<RawBuffer>& buffers = spare.at(which);
+  if (buffers.size() < count) buffers.resize(count);
+  return std::span(buffers).first(count);
+}
+
+std::span<double> spare_scalars(std::size_t count) {
+  thread_local std::vector<double> spare;
+  if (spare.size() < count) spare.resize(count);
+  return std::span(spare).first(count);
+}
+
+}  // namespace tigon::detail

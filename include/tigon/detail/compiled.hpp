@@ -1,0 +1,101 @@
+// What the typed half of compile hands to the runtime: requests to compile, and launches as spans of raw buffers.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tigon/axis.hpp"
+#include "tigon/device.hpp"
+#include "tigon/dtype.hpp"
+
+namespace tigon::dsl {
+struct Graph;
+}
+
+namespace tigon {
+
+struct CompileOptions {
+  Device device{};
+  std::size_t memory_budget = 0;  // bytes of workspace; 0: no limit
+  bool exact = false;             // no operand and no result of a large contraction is rounded to 16 bits
+  bool unfused = false;           // one kernel per node, every value stored: for comparison
+};
+
+// Since the function was compiled.
+struct Counters {
+  std::int64_t launches = 0;      // of kernels and matmuls
+  std::int64_t binds = 0;         // extents met for the first time
+  std::int64_t compilations = 0;  // of kernels, 0 when all came from the cache
+};
+
+namespace detail {
+
+inline constexpr int max_rank = 8;
+
+struct RawBuffer {
+  void* pointer = nullptr;  // null: absent
+  DType dtype = DType::f32;
+  std::uint8_t rank = 0;
+  Device device = Device::cpu();
+  std::array<std::int64_t, max_rank> extents{};  // outermost first
+  std::array<std::int64_t, max_rank> strides{};  // in elements
+};
+
+// An axis' extent: one value, or a range of values that binds may bring.
+struct GivenExtent {
+  AxisRef axis;
+  std::int64_t low = 0, high = 0;
+};
+
+// Paths stand in the order in which launches pass them. One that the graph lacks (an absent optional slot, a gradient
+// that was not asked for, an input that nothing reads) keeps its place and is ignored.
+struct CompileRequest {
+  std::shared_ptr<const dsl::Graph> graph;
+  std::vector<std::string> inputs;
+  std::vector<std::string> scalars;
+  std::vector<std::string> outputs;
+  std::vector<GivenExtent> extents;
+  CompileOptions options;
+};
+
+// A compiled function. Shared by threads; its launches lock nothing once extents are bound.
+class CompiledCore {
+ public:
+  virtual ~CompiledCore() = default;
+  [[nodiscard]] const CompileRequest& request() const { return request_; }
+
+  // The hot path: allocates nothing, never synchronises. Throws Error naming the path of a null or unfit argument.
+  // An output that shares an input's buffer may be null: the input's is meant.
+  virtual void launch(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+                      std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) = 0;
+  // Sugar: outputs and workspace come from a pool; fills `outputs`, which live as long as what is returned.
+  virtual std::shared_ptr<void> launch_pooled(const Stream& stream, std::span<const RawBuffer> inputs,
+                                              std::span<const double> scalars, std::span<RawBuffer> outputs) = 0;
+  // For the largest extents given to compile, and for those of the arguments at hand.
+  [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
+  [[nodiscard]] virtual std::size_t workspace_bytes(std::span<const RawBuffer> inputs) = 0;
+  [[nodiscard]] virtual Counters counters() const = 0;
+
+ protected:
+  explicit CompiledCore(CompileRequest request) : request_(std::move(request)) {}
+
+ private:
+  CompileRequest request_;
+};
+
+// Defined in runtime/.
+std::shared_ptr<CompiledCore> compile_core(CompileRequest request);
+
+// Defined in dsl/trace_launch.cpp.
+[[noreturn]] void refuse_scalar(const CompiledCore& core, std::size_t number);
+[[noreturn]] void refuse_count(const CompiledCore& core, std::string_view what, std::size_t expected);
+void check_gradient(const RawBuffer& gradient, DType wanted);
+// Places for `count` buffers of this thread beyond the few that fit on the stack; grows, never shrinks.
+std::span<RawBuffer> spare_buffers(int which, std::size_t count);
+std::span<double> spare_scalars(std::size_t count);
+
+}  // namespace detail
+}  // namespace tigon

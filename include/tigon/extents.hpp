@@ -1,0 +1,34 @@
+// extents<Tokens, Vocab>(8192, 128256): what compile specialises for; from_to(1, 8192) leaves an axis to run time.
+#pragma once
+#include <vector>
+
+#include "tigon/detail/compiled.hpp"
+
+namespace tigon {
+
+struct ExtentRange {
+  std::int64_t low, high;
+  ExtentRange(std::int64_t value) : low(value), high(value) {}
+  ExtentRange(std::int64_t lowest, std::int64_t highest) : low(lowest), high(highest) {}
+};
+inline ExtentRange from_to(std::int64_t low, std::int64_t high) { return {low, high}; }
+
+using Extents = std::vector<detail::GivenExtent>;
+
+namespace detail {
+template <class>
+using RangeOf = ExtentRange;
+}
+
+template <class... A>
+Extents extents(detail::RangeOf<A>... ranges) {
+  return {detail::GivenExtent{detail::axis_ref<A>(), ranges.low, ranges.high}...};
+}
+
+inline namespace literals {
+constexpr std::size_t operator""_KiB(unsigned long long n) { return n << 10; }
+constexpr std::size_t operator""_MiB(unsigned long long n) { return n << 20; }
+constexpr std::size_t operator""_GiB(unsigned long long n) { return n << 30; }
+}  // namespace literals
+
+}  // namespace tigon
