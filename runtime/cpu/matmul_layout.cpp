@@ -58,8 +58,8 @@ void collapse(std::vector<MatmulAxis>& axes) {
 
 // Large steps outside, as they lie in memory.
 void sort_by_destination(std::vector<MatmulAxis>& axes) {
-  std::stable_sort(axes.begin(), axes.end(), [](const MatmulAxis& x, const MatmulAxis& y) {
-    return std::array{x.c, x.a, x.b} > std::array{y.c, y.a, y.b};
+  std::sort(axes.begin(), axes.end(), [](const MatmulAxis& x, const MatmulAxis& y) {
+    return std::array{x.c, x.a, x.b, x.extent} > std::array{y.c, y.a, y.b, y.extent};
   });
 }
 

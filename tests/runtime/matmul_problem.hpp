@@ -110,7 +110,7 @@ inline Comparison compare(const Problem& problem, const Operand& got) {
   const i64 depth = product_of_extents(summed);
   const bool accumulate = problem.spec.accumulate;
   const double unit = std::ldexp(1.0, -24);
-  const double rounding = problem.spec.c == DType::bf16 ? std::ldexp(1.0, -8) : unit;
+  const double rounding = problem.spec.c == DType::bf16 ? std::ldexp(1.0, -8) : 0.0;  // of the destination
   Comparison result;
   std::vector<bool> written(static_cast<std::size_t>(got.count()), false);
   for_each(outer, 0, 0, 0, 0, [&](i64 a0, i64 b0, i64 c0) {

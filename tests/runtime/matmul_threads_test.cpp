@@ -85,7 +85,6 @@ TEST_CASE("standard threads give the pool's bits", "[matmul][threads]") {
   const auto matmul = prepare_matmul(problem.spec, 4);
   REQUIRE(matmul->partitions() > 1);
   const ThreadSource previous = thread_source();
-  set_thread_source(ThreadSource::openmp);
   const Operand pooled = run(*matmul, problem, 2);
   set_thread_source(ThreadSource::standard);
   const Operand standard = run(*matmul, problem, 2);
