@@ -146,7 +146,7 @@ void write_tanh(PreludeWriter& w) {
   w.result(w.copy_sign("result", magnitude, x));
 }
 
-// 1 / (1 + exp(-x)): an overflow of exp gives the 0 that the result rounds to.
+// 1 / (1 + exp(-x)): where exp overflows the result rounds to 0.
 void write_sigmoid(PreludeWriter& w) {
   const Value x = w.parameter("x", w.floating());
   const Value one = w.number("one", 1.0);
