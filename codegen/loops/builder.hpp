@@ -46,6 +46,10 @@ class NestBuilder {
   ExprId stage_load(StageId stage, std::vector<ExprId> index);
   ExprId fold_state(FoldId fold, int state_slot = 0);
 
+  ExprId copy(const Expr& expr, const std::vector<ExprId>& args) {
+    return make(expr, args);
+  }  // of a nest with equal tables
+
   // Operands of unequal dtypes are promoted; 16-bit floats widen to f32 wherever they are computed with.
   ExprId op(ScalarOp op, std::vector<ExprId> args);
   ExprId cast(DType dtype, ExprId value);  // the value itself where nothing changes
