@@ -1,0 +1,469 @@
+// compile: graph, plan and kernels for a function; launches check their buffers, find the bind and run it.
+#include <atomic>
+#include <mutex>
+
+#include "dsl/passes.hpp"
+#include "runtime/bound.hpp"
+#include "runtime/cache/cache.hpp"
+#include "runtime/compiled.hpp"
+#include "runtime/cpu_features.hpp"
+#include "tigon/buffer.hpp"
+#include "tigon/detail/compiled.hpp"
+#include "tigon/error.hpp"
+
+namespace tigon::runtime {
+using detail::RawBuffer;
+using dsl::AxisId;
+
+namespace {
+
+constexpr int absent = -1;
+
+// Where each graph input (or output) stands in a launch's span; `absent` if the request does not have it.
+std::vector<int> positions(const std::vector<std::string>& graph_names, const std::vector<std::string>& requested) {
+  std::vector<int> result;
+  for (const std::string& name : graph_names) {
+    const auto found = std::find(requested.begin(), requested.end(), name);
+    result.push_back(found == requested.end() ? absent : static_cast<int>(found - requested.begin()));
+  }
+  return result;
+}
+
+template <class Infos>
+std::vector<std::string> names_of(const Infos& infos) {
+  std::vector<std::string> names;
+  for (const auto& info : infos) names.push_back(info.name);
+  return names;
+}
+
+dsl::Extents planned_extents(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given) {
+  dsl::Extents extents(graph.axes.size(), -1);
+  for (const detail::GivenExtent& entry : given) {
+    for (std::size_t axis = 0; axis < graph.axes.size(); ++axis) {
+      if (graph.axes[axis].tag != entry.axis.tag) continue;
+      if (entry.low < 0 || entry.high < entry.low) {
+        throw Error({.kind = ErrorKind::usage,
+                     .function = graph.name,
+                     .axis = graph.axes[axis].name,
+                     .found = fmt::format("{} to {}", entry.low, entry.high),
+                     .expected = "0 <= low <= high"},
+                    "an extent's range is empty or negative");
+      }
+      extents[axis] = entry.high;
+    }
+  }
+  extents = dsl::resolve_extents(graph, std::move(extents));
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] < 0) {
+      throw Error({.kind = ErrorKind::usage,
+                   .function = graph.name,
+                   .axis = graph.axes[axis].name,
+                   .cure = "Give it to compile in extents<...>(...)"},
+                  "the axis has no extent");
+    }
+  }
+  return extents;
+}
+
+// Extents and layouts that a bind was made for; a launch compares its buffers against it.
+struct Binding {
+  std::vector<RawBuffer> inputs, outputs;  // by graph input and output; pointers unused
+  Bound bound;
+  mutable std::atomic<std::uint64_t> checked_pointers{0};  // of the last launch whose ranges were found apart
+
+  Binding(std::vector<RawBuffer> in, std::vector<RawBuffer> out, std::shared_ptr<const Program> program,
+          dsl::Extents extents, const std::vector<Strides>& in_strides, const std::vector<Strides>& out_strides)
+      : inputs(std::move(in)),
+        outputs(std::move(out)),
+        bound(std::move(program), std::move(extents), in_strides, out_strides) {}
+};
+
+bool same_shape(const RawBuffer& a, const RawBuffer& b) {
+  if (a.rank != b.rank || a.dtype != b.dtype) return false;
+  for (int i = 0; i < a.rank; ++i) {
+    if (a.extents[static_cast<std::size_t>(i)] != b.extents[static_cast<std::size_t>(i)] ||
+        a.strides[static_cast<std::size_t>(i)] != b.strides[static_cast<std::size_t>(i)]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// First and one-past-last byte that a buffer spans.
+std::pair<std::uintptr_t, std::uintptr_t> range_of(const RawBuffer& buffer) {
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < buffer.rank; ++i) {
+    if (buffer.extents[i] == 0) return {0, 0};
+    last += (buffer.extents[i] - 1) * buffer.strides[i];
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer.pointer);
+  return {begin, begin + static_cast<std::uintptr_t>((last + 1) * size_of(buffer.dtype))};
+}
+
+class CpuCompiled final : public detail::CompiledCore {
+ public:
+  CpuCompiled(detail::CompileRequest request, std::shared_ptr<const Program> program, std::int64_t compiled)
+      : CompiledCore(std::move(request)), program_(std::move(program)), compilations_(compiled) {
+    const plan::Plan& plan = program_->plan;
+    input_at_ = positions(names_of(plan.inputs), this->request().inputs);
+    output_at_ = positions(names_of(plan.outputs), this->request().outputs);
+    scalar_at_ = positions(names_of(plan.scalars), this->request().scalars);
+  }
+
+  ~CpuCompiled() override {
+    for (std::atomic<const Binding*>& slot : bindings_) delete slot.load();
+  }
+
+  [[nodiscard]] const Program& program() const { return *program_; }
+
+  void launch(const Stream&, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+              std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) override {
+    const Binding& binding = find(inputs, outputs);
+    if (workspace_bytes < static_cast<std::size_t>(binding.bound.workspace_bytes()) ||
+        reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0) {
+      throw Error({.kind = ErrorKind::usage,
+                   .function = program_->plan.name,
+                   .argument = "workspace",
+                   .found = fmt::format("{} bytes at {}", workspace_bytes, workspace),
+                   .expected = fmt::format("{} bytes aligned to 64", binding.bound.workspace_bytes()),
+                   .cure = "Ask workspace_bytes(args)"},
+                  "the workspace is too small or not aligned");
+    }
+    run(binding, inputs, scalars, outputs, workspace);
+  }
+
+  std::shared_ptr<void> launch_pooled(const Stream&, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+                                      std::span<RawBuffer> outputs) override {
+    const dsl::Extents extents = extents_of(inputs);
+    const plan::Plan& plan = program_->plan;
+    std::size_t bytes = 0;
+    std::vector<std::size_t> offsets(plan.outputs.size(), 0);
+    for (RawBuffer& output : outputs) output = RawBuffer{};
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+      if (output_at_[i] == absent) continue;
+      RawBuffer& raw = outputs[static_cast<std::size_t>(output_at_[i])];
+      const dsl::OutputInfo& info = plan.outputs[i];
+      raw.dtype = info.dtype;
+      raw.rank = static_cast<std::uint8_t>(info.axes.size());
+      std::int64_t count = 1;
+      for (std::size_t d = info.axes.size(); d-- > 0;) {
+        raw.extents[d] = extents[info.axes[d]];
+        raw.strides[d] = count;
+        count *= std::max<std::int64_t>(raw.extents[d], 1);
+      }
+      if (info.mode == dsl::OutputMode::alias) {
+        raw = inputs[static_cast<std::size_t>(input_at_[static_cast<std::size_t>(info.alias_input)])];
+        continue;
+      }
+      offsets[i] = bytes + 1;  // 0: not in the storage
+      bytes += static_cast<std::size_t>((count * size_of(info.dtype) + 63) / 64 * 64);
+    }
+    auto storage = std::make_shared<Storage>(std::max<std::size_t>(bytes, 64));
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+      if (offsets[i] == 0) continue;
+      outputs[static_cast<std::size_t>(output_at_[i])].pointer =
+          static_cast<std::byte*>(storage->data()) + offsets[i] - 1;
+      if (plan.outputs[i].mode == dsl::OutputMode::accumulate) {
+        throw Error({.kind = ErrorKind::usage,
+                     .function = plan.name,
+                     .argument = plan.outputs[i].name,
+                     .cure = "Use into(...) with a buffer of yours"},
+                    "an output that accumulates needs a buffer to add to");
+      }
+    }
+    const Binding& binding = find(inputs, outputs);
+    const Storage workspace(static_cast<std::size_t>(std::max<std::int64_t>(binding.bound.workspace_bytes(), 64)));
+    run(binding, inputs, scalars, outputs, workspace.data());
+    return storage;
+  }
+
+  [[nodiscard]] std::size_t workspace_bytes() const override {
+    const Bound bound(program_, program_->plan.planned, {}, {});
+    return static_cast<std::size_t>(bound.workspace_bytes());
+  }
+  [[nodiscard]] std::size_t workspace_bytes(std::span<const RawBuffer> inputs) override {
+    return static_cast<std::size_t>(Bound(program_, extents_of(inputs), {}, {}).workspace_bytes());
+  }
+  [[nodiscard]] Counters counters() const override { return {launches_.load(), binds_.load(), compilations_}; }
+
+ private:
+  static constexpr std::size_t binding_slots = 16;
+
+  [[noreturn]] void refuse(const std::string& argument, const std::string& axis, const std::string& found,
+                           const std::string& expected, const std::string& cure, const std::string& sentence) const {
+    ErrorDetails details{.kind = ErrorKind::usage, .function = program_->plan.name, .argument = argument, .axis = axis};
+    if (!found.empty()) details.found = found;
+    if (!expected.empty()) details.expected = expected;
+    details.cure = cure;
+    throw Error(std::move(details), sentence);
+  }
+
+  void check_buffer(const RawBuffer& raw, const std::string& name, DType dtype, std::size_t rank) const {
+    if (raw.dtype != dtype) {
+      refuse(name, "", std::string(tigon::name(raw.dtype)), std::string(tigon::name(dtype)), "",
+             "the buffer has another dtype");
+    }
+    if (raw.rank != rank) {
+      refuse(name, "", std::to_string(raw.rank), std::to_string(rank), "", "the buffer has another number of axes");
+    }
+    std::int64_t count = 1;
+    for (std::size_t d = 0; d < rank; ++d) count *= raw.extents[d];
+    if (raw.pointer == nullptr && count > 0) {
+      refuse(name, "", "", "", "Give it a buffer", fmt::format("argument `{}` is null", name));
+    }
+    if (reinterpret_cast<std::uintptr_t>(raw.pointer) % static_cast<std::uintptr_t>(size_of(dtype)) != 0) {
+      refuse(name, "", fmt::format("{}", raw.pointer), fmt::format("a multiple of {} bytes", size_of(dtype)), "",
+             "the buffer's address is not aligned to its elements");
+    }
+    if (!(raw.device == Device::cpu())) {
+      refuse(name, "", raw.device.name(), "cpu", "Copy the buffer to the device that the function was compiled for",
+             "the buffer lies on another device");
+    }
+    if (rank > 0 && raw.strides[rank - 1] != 1 && raw.extents[rank - 1] > 1) {
+      refuse(name, "", std::to_string(raw.strides[rank - 1]), "1", "Copy it to a buffer whose last axis is contiguous",
+             "the last axis has a stride");
+    }
+  }
+
+  void meet(dsl::Extents& extents, std::vector<int>& from, AxisId axis, std::int64_t extent, int input) const {
+    const plan::Plan& plan = program_->plan;
+    if (extents[axis] >= 0 && extents[axis] != extent) {
+      const std::string other = from[axis] == absent
+                                    ? "the axis' type"
+                                    : "argument `" + plan.inputs[static_cast<std::size_t>(from[axis])].name + "`";
+      refuse(plan.inputs[static_cast<std::size_t>(input)].name, plan.axes[axis].name, std::to_string(extent),
+             fmt::format("{} (from {})", extents[axis], other), "", "the axis has two extents");
+    }
+    extents[axis] = extent;
+    from[axis] = input;
+  }
+
+  // Checks inputs and completes the extents; off the hot path.
+  dsl::Extents extents_of(std::span<const RawBuffer> inputs) const {
+    const plan::Plan& plan = program_->plan;
+    dsl::Extents extents(plan.axes.size(), -1);
+    std::vector<int> from(plan.axes.size(), absent);
+    for (std::size_t axis = 0; axis < plan.axes.size(); ++axis) extents[axis] = plan.axes[axis].fixed;
+    for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+      const dsl::InputInfo& info = plan.inputs[i];
+      if (input_at_[i] == absent)
+        refuse(info.name, "", "", "", "", "the function reads an argument that was not given");
+      const RawBuffer& raw = inputs[static_cast<std::size_t>(input_at_[i])];
+      check_buffer(raw, info.name, info.dtype, info.axes.size());
+      for (std::size_t d = 0; d < info.axes.size(); ++d)
+        meet(extents, from, info.axes[d], raw.extents[d], static_cast<int>(i));
+    }
+    // Axes that no input carries keep the extent they were compiled for.
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+      if (extents[axis] < 0 && !derived(static_cast<AxisId>(axis))) extents[axis] = plan.planned[axis];
+    }
+    extents.resize(plan.axes.size() - plan.partition_axes.size());
+    return plan::bind_extents(plan, extents);
+  }
+
+  bool derived(AxisId axis) const {
+    const plan::Plan& plan = program_->plan;
+    for (const dsl::SplitRelation& split : plan.splits) {
+      if (split.whole == axis || split.outer == axis || split.inner == axis) return true;
+    }
+    for (const dsl::EqualRelation& equal : plan.equals) {
+      if (equal.a == axis || equal.b == axis) return true;
+    }
+    return false;
+  }
+
+  const Binding& find(std::span<const RawBuffer> inputs, std::span<const RawBuffer> outputs) {
+    for (const std::atomic<const Binding*>& slot : bindings_) {
+      const Binding* binding = slot.load(std::memory_order_acquire);
+      if (binding == nullptr) break;
+      if (fits(*binding, inputs, outputs)) return *binding;
+    }
+    return bind(inputs, outputs);
+  }
+
+  const RawBuffer& output_buffer(std::size_t i, std::span<const RawBuffer> inputs,
+                                 std::span<const RawBuffer> outputs) const {
+    const dsl::OutputInfo& info = program_->plan.outputs[i];
+    const RawBuffer& own = outputs[static_cast<std::size_t>(output_at_[i])];
+    if (info.mode != dsl::OutputMode::alias || own.pointer != nullptr) return own;
+    return inputs[static_cast<std::size_t>(input_at_[static_cast<std::size_t>(info.alias_input)])];
+  }
+
+  bool fits(const Binding& binding, std::span<const RawBuffer> inputs, std::span<const RawBuffer> outputs) const {
+    for (std::size_t i = 0; i < binding.inputs.size(); ++i) {
+      if (!same_shape(binding.inputs[i], inputs[static_cast<std::size_t>(input_at_[i])])) return false;
+    }
+    for (std::size_t i = 0; i < binding.outputs.size(); ++i) {
+      if (!same_shape(binding.outputs[i], output_buffer(i, inputs, outputs))) return false;
+    }
+    return true;
+  }
+
+  static Strides strides_of(const RawBuffer& raw) {
+    Strides strides;
+    for (std::size_t d = 0; d < raw.rank; ++d) strides.push_back(raw.strides[d]);
+    if (!strides.empty()) strides.back() = 1;
+    return strides;
+  }
+
+  const Binding& bind(std::span<const RawBuffer> inputs, std::span<const RawBuffer> outputs) {
+    const std::lock_guard lock(mutex_);
+    const plan::Plan& plan = program_->plan;
+    std::size_t free = binding_slots;
+    for (std::size_t i = 0; i < binding_slots; ++i) {
+      const Binding* binding = bindings_[i].load(std::memory_order_acquire);
+      if (binding == nullptr) {
+        free = i;
+        break;
+      }
+      if (fits(*binding, inputs, outputs)) return *binding;
+    }
+    const dsl::Extents extents = extents_of(inputs);
+    std::vector<RawBuffer> in, out;
+    std::vector<Strides> in_strides, out_strides;
+    for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+      in.push_back(inputs[static_cast<std::size_t>(input_at_[i])]);
+      in_strides.push_back(strides_of(in.back()));
+    }
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+      const dsl::OutputInfo& info = plan.outputs[i];
+      if (output_at_[i] == absent)
+        refuse(info.name, "", "", "", "", "the function has a result that was not asked for");
+      const RawBuffer& raw = output_buffer(i, inputs, outputs);
+      check_buffer(raw, info.name, info.dtype, info.axes.size());
+      for (std::size_t d = 0; d < info.axes.size(); ++d) {
+        if (raw.extents[d] != extents[info.axes[d]]) {
+          refuse(info.name, plan.axes[info.axes[d]].name, std::to_string(raw.extents[d]),
+                 std::to_string(extents[info.axes[d]]), "", "the result's buffer has another extent");
+        }
+      }
+      out.push_back(raw);
+      out_strides.push_back(strides_of(raw));
+    }
+    auto binding = std::make_unique<Binding>(std::move(in), std::move(out), program_, extents, in_strides, out_strides);
+    binds_.fetch_add(1, std::memory_order_relaxed);
+    if (free < binding_slots) {
+      bindings_[free].store(binding.get(), std::memory_order_release);
+      return *binding.release();
+    }
+    // The table is full: further shapes stay until the function goes, for launches may be using any of them.
+    overflow_.push_back(std::move(binding));
+    return *overflow_.back();
+  }
+
+  // Outputs may not overlap anything but the input that they are declared to share.
+  void check_apart(const Binding& binding, std::span<const RawBuffer> inputs,
+                   std::span<const RawBuffer> outputs) const {
+    const plan::Plan& plan = program_->plan;
+    std::uint64_t hash = 1469598103934665603ull;
+    const auto mix = [&hash](const void* pointer) {
+      hash = (hash ^ reinterpret_cast<std::uintptr_t>(pointer)) * 1099511628211ull;
+    };
+    for (std::size_t i = 0; i < plan.inputs.size(); ++i) mix(inputs[static_cast<std::size_t>(input_at_[i])].pointer);
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) mix(output_buffer(i, inputs, outputs).pointer);
+    if (binding.checked_pointers.load(std::memory_order_relaxed) == hash) return;
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+      const RawBuffer& output = output_buffer(i, inputs, outputs);
+      const auto [begin, end] = range_of(output);
+      check_buffer(output, plan.outputs[i].name, plan.outputs[i].dtype, plan.outputs[i].axes.size());
+      for (std::size_t other = 0; other < plan.inputs.size() + i; ++other) {
+        const bool is_input = other < plan.inputs.size();
+        const RawBuffer& raw = is_input ? inputs[static_cast<std::size_t>(input_at_[other])]
+                                        : output_buffer(other - plan.inputs.size(), inputs, outputs);
+        if (is_input && i == 0)
+          check_buffer(raw, plan.inputs[other].name, plan.inputs[other].dtype, plan.inputs[other].axes.size());
+        const bool shared = is_input && plan.outputs[i].mode == dsl::OutputMode::alias &&
+                            plan.outputs[i].alias_input == static_cast<int>(other) && raw.pointer == output.pointer;
+        const auto [first, last] = range_of(raw);
+        if (shared || begin >= last || first >= end) continue;
+        refuse(plan.outputs[i].name, "", "", "",
+               "Give the result memory of its own, or declare it as sharing that input",
+               fmt::format("the result's buffer overlaps that of `{}`",
+                           is_input ? plan.inputs[other].name : plan.outputs[other - plan.inputs.size()].name));
+      }
+    }
+    binding.checked_pointers.store(hash, std::memory_order_relaxed);
+  }
+
+  void run(const Binding& binding, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+           std::span<const RawBuffer> outputs, void* workspace) {
+    check_apart(binding, inputs, outputs);
+    const plan::Plan& plan = program_->plan;
+    constexpr std::size_t on_stack = 256;
+    std::array<void*, on_stack> few;
+    std::array<double, 64> few_scalars;
+    const std::size_t count = plan.inputs.size() + plan.outputs.size();
+    thread_local std::vector<void*> many;  // grows once for functions with more buffers
+    thread_local std::vector<double> many_scalars;
+    if (count > on_stack && many.size() < count) many.resize(count);
+    if (plan.scalars.size() > few_scalars.size() && many_scalars.size() < plan.scalars.size())
+      many_scalars.resize(plan.scalars.size());
+    void** pointers = count > on_stack ? many.data() : few.data();
+    double* numbers = plan.scalars.size() > few_scalars.size() ? many_scalars.data() : few_scalars.data();
+    for (std::size_t i = 0; i < plan.inputs.size(); ++i)
+      pointers[i] = inputs[static_cast<std::size_t>(input_at_[i])].pointer;
+    for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+      pointers[plan.inputs.size() + i] = output_buffer(i, inputs, outputs).pointer;
+    }
+    for (std::size_t i = 0; i < plan.scalars.size(); ++i) numbers[i] = scalars[static_cast<std::size_t>(scalar_at_[i])];
+    launches_.fetch_add(binding.bound.launches() + binding.bound.matmuls(), std::memory_order_relaxed);
+    binding.bound.run({.inputs = {pointers, plan.inputs.size()},
+                       .outputs = {pointers + plan.inputs.size(), plan.outputs.size()},
+                       .scalars = {numbers, plan.scalars.size()},
+                       .workspace = workspace});
+  }
+
+  std::shared_ptr<const Program> program_;
+  std::vector<int> input_at_, output_at_, scalar_at_;
+  std::array<std::atomic<const Binding*>, binding_slots> bindings_{};
+  std::vector<std::unique_ptr<Binding>> overflow_;
+  std::mutex mutex_;  // guards making a binding
+  std::atomic<std::int64_t> launches_{0}, binds_{0};
+  std::int64_t compilations_ = 0;
+};
+
+}  // namespace
+
+schedule::DeviceModel cpu_model() {
+  schedule::DeviceModel device;
+  device.name = "cpu";
+  device.vector_bytes = machine().vector_bytes;
+  return device;
+}
+
+plan::PlanOptions plan_options(const CompileOptions& options) {
+  plan::PlanOptions result;
+  result.memory_budget = static_cast<double>(options.memory_budget);
+  result.unfused = options.unfused;
+  return result;
+}
+
+const plan::Plan& plan_of(const detail::CompiledCore& core) {
+  return dynamic_cast<const CpuCompiled&>(core).program().plan;
+}
+
+plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
+                     const CompileOptions& options) {
+  const dsl::Extents extents = planned_extents(graph, given);
+  const dsl::Graph prepared = dsl::prepare(graph, extents, {.exact = options.exact});
+  return plan::plan(prepared, planned_extents(prepared, given), cpu_model(), plan_options(options));
+}
+
+}  // namespace tigon::runtime
+
+namespace tigon::detail {
+
+std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
+  if (request.options.device.kind() == Device::Kind::cuda) {
+    throw Error({.kind = ErrorKind::device, .function = request.graph->name, .cure = "Compile for Device::cpu()"},
+                "this build has no CUDA device");
+  }
+  plan::Plan plan = runtime::make_plan(*request.graph, request.extents, request.options);
+  const std::uint64_t before = runtime::kernel_cache().counters().compiled;
+  std::shared_ptr<const runtime::Program> program = runtime::build_program(std::move(plan));
+  const std::uint64_t compiled = runtime::kernel_cache().counters().compiled - before;
+  return std::make_shared<runtime::CpuCompiled>(std::move(request), std::move(program),
+                                                static_cast<std::int64_t>(compiled));
+}
+
+}  // namespace tigon::detail

@@ -1,0 +1,19 @@
+// From a traced graph to a plan for this machine, and back from a compiled function to its plan.
+#pragma once
+#include "codegen/plan/plan.hpp"
+#include "tigon/detail/compiled.hpp"
+
+namespace tigon::runtime {
+
+// The planner's model of this machine's CPU.
+schedule::DeviceModel cpu_model();
+plan::PlanOptions plan_options(const CompileOptions& options);
+
+// Prepares the graph for the given extents (a range counts at its upper end) and plans it.
+plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
+                     const CompileOptions& options);
+
+// The plan of a function compiled by compile(...): `plan_of(step.core())`.
+const plan::Plan& plan_of(const detail::CompiledCore& core);
+
+}  // namespace tigon::runtime

@@ -1,0 +1,80 @@
+// Lowers, prints, compiles and loads a plan's kernels; several at a time.
+#include "runtime/program.hpp"
+
+#include <exception>
+#include <thread>
+
+#include "codegen/llvm/printer.hpp"
+#include "codegen/lower/cpu.hpp"
+#include "runtime/cache/cache.hpp"
+#include "runtime/llvm/compiler.hpp"
+#include "tigon/error.hpp"
+
+namespace tigon::runtime {
+namespace {
+
+std::atomic<std::uint64_t> launches_done{0};
+
+LoadedKernel load_kernel(const plan::Kernel& kernel, const LlvmCompiler& compiler, const CpuTarget& target) {
+  const KernelText text = llvm_text(kernel.scheduled.nest, vector_bytes(target));
+  const std::string identity = compiler.identity();
+  const std::string architecture = target.triple + " " + target.cpu + " " + target.features;
+  const CacheKey key = cache_key({text.text, "cpu", identity, architecture});
+  const auto compile = [&]() -> CacheEntry {
+    return {
+        .source = text.text, .options = identity + " " + architecture, .binary = compiler.compile(text.text, target)};
+  };
+  std::shared_ptr<const CacheEntry> entry = kernel_cache().get(key, compile);
+  LoadedKernel result;
+  result.scratch_bytes = text.scratch_bytes;
+  try {
+    result.object = load_object(entry->binary, compiler);
+  } catch (const Error&) {
+    entry = kernel_cache().replace(key, entry, compile);
+    result.object = load_object(entry->binary, compiler);
+  }
+  result.entry = reinterpret_cast<KernelEntry>(result.object->symbol(kernel.scheduled.nest.name));
+  return result;
+}
+
+}  // namespace
+
+std::uint64_t launch_count() { return launches_done.load(std::memory_order_relaxed); }
+void count_launches(std::uint64_t launches) { launches_done.fetch_add(launches, std::memory_order_relaxed); }
+
+KernelText llvm_text(const loops::Nest& nest, int vector_bytes) {
+  const lower::Lowered lowered = lower::lower_cpu(nest, lower::cpu_machine(vector_bytes));
+  return {llvm::print_llvm(lowered), lowered.scratch_bytes};
+}
+
+std::shared_ptr<const Program> build_program(plan::Plan plan) {
+  require_cpu_floor();
+  const LlvmCompiler& compiler = LlvmCompiler::get();
+  const CpuTarget target = compiler.host_target();
+  auto program = std::make_shared<Program>();
+  program->plan = std::move(plan);
+  const std::size_t count = program->plan.kernels.size();
+  program->kernels.resize(count);
+  const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(std::max(1, machine().cores)), count);
+  std::atomic<std::size_t> next{0};
+  std::vector<std::exception_ptr> failures(count);
+  const auto work = [&] {
+    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
+      try {
+        program->kernels[i] = load_kernel(program->plan.kernels[i], compiler, target);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return program;
+}
+
+}  // namespace tigon::runtime
