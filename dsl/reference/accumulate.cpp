@@ -307,7 +307,7 @@ bool is_builtin(const Monoid& monoid, BuiltinMonoid builtin) { return monoid.nam
 Bounded BoundedSum::result(double depth, const Rounding& rounding) const {
   const double value = sum_.value();
   if (!rounding.floating) return settle(value, 0, undetermined_, 0, rounding);
-  const bool exact = whole_ && magnitude_ <= 1 / rounding.unit;
+  const bool exact = grains_ > 0 && magnitude_ * grains_ <= 1 / rounding.unit;
   const double bound = exact ? 0 : bound_ + depth * rounding.unit * magnitude_;
   const bool may_overflow = std::isfinite(value) && magnitude_ + bound > rounding.largest;
   return settle(value, std::isfinite(value) ? bound : 0, undetermined_ || may_overflow, 0, rounding);

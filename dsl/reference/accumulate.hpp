@@ -52,19 +52,34 @@ class BoundedSum {
     bound_ += x.bound;
     undetermined_ = undetermined_ || x.undetermined;
     ++count_;
-    if (whole_)
-      whole_ = x.bound == 0 && std::abs(x.value) < 0x1p31 && static_cast<double>(static_cast<i64>(x.value)) == x.value;
+    note_grain(x);
   }
   [[nodiscard]] i64 count() const { return count_; }
   [[nodiscard]] Bounded result(double depth, const Rounding& rounding) const;
 
  private:
+  // Exact numbers that are multiples of one power of two add without rounding while the sum is small against it.
+  void note_grain(const Bounded& x) {
+    if (grains_ == 0) return;
+    if (x.bound != 0 || !(std::abs(x.value) < 0x1p31)) {
+      grains_ = 0;
+      return;
+    }
+    while (static_cast<double>(static_cast<i64>(x.value * grains_)) != x.value * grains_) {
+      grains_ *= 2;
+      if (grains_ > 4096) {
+        grains_ = 0;
+        return;
+      }
+    }
+  }
+
   CompensatedSum sum_;
   double magnitude_ = 0;
   double bound_ = 0;
   i64 count_ = 0;
   bool undetermined_ = false;
-  bool whole_ = true;  // all elements are exact whole numbers, which add without rounding while the sum is small
+  double grains_ = 1;  // in one; 0: the elements are not such numbers
 };
 
 }  // namespace tigon::dsl
