@@ -259,13 +259,22 @@ CpuLowering::Stride CpuLowering::lane_stride(ExprId id) {
 CpuLowering::State CpuLowering::run_program(const ScalarProgram& program, const State& inputs, DType element,
                                             const std::vector<FusedInput>& fused,
                                             const std::vector<std::string>& names) {
+  std::vector<int> uses(program.values.size(), 0);
+  for (const ProgramValue& v : program.values)
+    if (v.kind == ProgramValue::Kind::operation)
+      for (int i = 0; i < dsl::info(v.op).arity; ++i) ++uses[v.args[static_cast<std::size_t>(i)]];
+  for (const std::uint16_t result : program.results) ++uses[result];
   std::vector<ValueId> values;
-  const auto fused_at = [&](std::uint16_t number) -> const FusedInput* {
+  // The factors of a product that is only added: a merged product of the caller's, or one of the program's own.
+  const auto product_at = [&](std::uint16_t number) -> std::optional<std::pair<ValueId, ValueId>> {
     const ProgramValue& v = program.values[number];
-    if (v.kind != ProgramValue::Kind::input) return nullptr;
-    for (const FusedInput& f : fused)
-      if (f.input == v.input) return &f;
-    return nullptr;
+    if (v.kind == ProgramValue::Kind::input)
+      for (const FusedInput& f : fused)
+        if (f.input == v.input) return std::pair(f.a, f.b);
+    if (v.kind == ProgramValue::Kind::operation && v.op == ScalarOp::mul && uses[number] == 1 &&
+        v.value_class == ValueClass::element && is_floating(element))
+      return std::pair(values[v.args[0]], values[v.args[1]]);
+    return std::nullopt;
   };
   for (std::size_t number = 0; number < program.values.size(); ++number) {
     const ProgramValue& v = program.values[number];
@@ -281,11 +290,18 @@ CpuLowering::State CpuLowering::run_program(const ScalarProgram& program, const 
     std::string name;
     for (std::size_t r = 0; r < program.results.size(); ++r)
       if (program.results[r] == number && r < names.size()) name = names[r];
-    if (v.op == ScalarOp::add && (fused_at(v.args[0]) != nullptr || fused_at(v.args[1]) != nullptr)) {
-      const bool left = fused_at(v.args[0]) != nullptr;
-      const FusedInput& f = *fused_at(v.args[left ? 0 : 1]);
-      values.push_back(emit_.operation(ScalarOp::fma, {f.a, f.b, values[v.args[left ? 1 : 0]]}, name));
-      continue;
+    if (v.op == ScalarOp::add || v.op == ScalarOp::sub) {
+      bool done = false;
+      for (std::size_t side = 0; side < 2 && !done; ++side) {
+        auto product = product_at(v.args[side]);
+        if (!product) continue;
+        ValueId other = values[v.args[1 - side]];
+        if (v.op == ScalarOp::sub && side == 0) other = emit_.operation(ScalarOp::neg, {other});
+        if (v.op == ScalarOp::sub && side == 1) product->first = emit_.operation(ScalarOp::neg, {product->first});
+        values.push_back(emit_.operation(ScalarOp::fma, {product->first, product->second, other}, name));
+        done = true;
+      }
+      if (done) continue;
     }
     std::vector<ValueId> args;
     for (int i = 0; i < dsl::info(v.op).arity; ++i) args.push_back(values.at(v.args[static_cast<std::size_t>(i)]));
