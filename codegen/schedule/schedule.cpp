@@ -95,6 +95,7 @@ class Layout {
       parameter.strides = strides_of(axes.size());
       parameter.access = access;
       result.push_back(builder_.parameter(parameter));
+      for (std::size_t d = 0; d + 1 < axes.size(); ++d) builder_.stride(result.back(), static_cast<std::uint16_t>(d));
     }
     return result;
   }
