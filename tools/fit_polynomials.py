@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fits the polynomials of the CPU prelude's vector math and prints their C++ table.
 
-Needs mpmath (`pip install mpmath`). Usage: tools/fit_polynomials.py > codegen/llvm/prelude_coefficients.hpp
+Needs mpmath (`pip install mpmath`). Usage: tools/fit_polynomials.py | clang-format > codegen/llvm/prelude_coefficients.hpp
 
 Each fit minimises the largest weighted error by the Remez exchange on a dense grid; then the coefficients are rounded to
 the precision of the arithmetic that uses them, and the error printed is that of the rounded ones.
