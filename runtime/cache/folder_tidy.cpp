@@ -71,8 +71,9 @@ void CacheFolder::tidy(const File& folder, const std::string& kept) {
   if (total > byte_limit_) {
     // A tenth below the limit, so that a full cache is not scanned at every publication.
     const std::uint64_t target = byte_limit_ - byte_limit_ / 10;
-    std::stable_sort(residents.begin(), residents.end(),
-                     [](const Resident& a, const Resident& b) { return a.last_used < b.last_used; });
+    std::sort(residents.begin(), residents.end(), [](const Resident& a, const Resident& b) {
+      return a.last_used != b.last_used ? a.last_used < b.last_used : a.name < b.name;
+    });
     for (const Resident& oldest : residents) {
       if (total <= target) break;
       if (evict(folder, oldest.name, oldest.last_used)) total -= oldest.bytes;

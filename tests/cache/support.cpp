@@ -2,10 +2,12 @@
 #include "support.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -121,6 +123,7 @@ pid_t start_child(const std::function<int()>& body) {
   if (child < 0) throw std::runtime_error("fork failed");
   if (child == 0) {
     ::alarm(60);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     int status = 99;
     try {
       status = body();
