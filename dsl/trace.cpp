@@ -1,6 +1,8 @@
 // Keeps the stack of functions being traced and maps C++ axis types to the axes of a graph.
 #include "dsl/trace.hpp"
 
+#include <atomic>
+
 #include "tigon/error.hpp"
 
 namespace tigon::detail {
@@ -8,13 +10,20 @@ namespace {
 
 thread_local Trace* innermost = nullptr;
 
+// Tells the values of a trace from those of one that lay at the same address before.
+std::uint32_t next_serial() {
+  static std::atomic<std::uint32_t> last{0};
+  std::uint32_t serial = ++last;
+  return serial != 0 ? serial : ++last;
+}
+
 }  // namespace
 
-Trace::Trace(std::string name) : name_(name), builder_(std::move(name)) {}
+Trace::Trace(std::string name) : serial_(next_serial()), name_(name), builder_(std::move(name)) {}
 
 dsl::NodeId Trace::use(Value value) const {
-  if (value.trace == this) return value.node;
-  if (value.trace == nullptr) {
+  if (value.trace == serial_) return value.node;
+  if (value.trace == 0) {
     throw Error({.function = name_, .cure = "Give it a value before it is used"}, "an empty tensor is used");
   }
   throw Error({.function = name_, .cure = "Pass it as an argument, or compute it inside"},

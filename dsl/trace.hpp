@@ -22,7 +22,7 @@ class Trace {
 
   // The node of a value of this trace; throws Error for an empty value or one of another trace.
   dsl::NodeId use(Value value) const;
-  Value give(dsl::NodeId node) { return {node, this}; }
+  Value give(dsl::NodeId node) { return {node, serial_}; }
   // The same, after checking that the node's axes are among the type's and its dtype is the type's (cast if not).
   Value give(dsl::NodeId node, const TypeRef& type);
 
@@ -39,6 +39,7 @@ class Trace {
  private:
   dsl::AxisId remember(dsl::AxisId id, const void* tag);
 
+  std::uint32_t serial_;  // never 0
   std::string name_;
   dsl::Builder builder_;
   std::vector<const void*> origin_;  // by AxisId: the C++ axis type's tag

@@ -29,7 +29,7 @@ void FunctionTrace::output(const std::string& path, Value value, const TypeRef& 
                            std::string_view shares) {
   Trace& trace = state_->trace;
   dsl::Builder& build = trace.builder();
-  if (value.trace == nullptr) {
+  if (value.trace == 0) {
     throw Error(
         {.function = trace.name(), .argument = path, .cure = "Give every result a tensor, or declare it maybe<...>"},
         "a result was not set");

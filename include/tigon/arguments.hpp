@@ -55,8 +55,8 @@ class Output : public Tensor<S> {
     using D = typename Signature<S>::dtype;
     static_assert(same_set<typename Signature<Other>::axes, typename Signature<S>::axes>,
                   "tigon: a result is given a tensor of other axes than it declares; reduce, broadcast or rename.");
-    return TensorOf<D, typename Signature<S>::axes>(other.value().trace == nullptr ? other.value()
-                                                                                   : cast(dtype_v<D>, other.value()));
+    return TensorOf<D, typename Signature<S>::axes>(other.value().trace == 0 ? other.value()
+                                                                             : cast(dtype_v<D>, other.value()));
   }
   template <class D, class L>
   using TensorOf = Tensor<MakeSignature<D, L>>;

@@ -117,7 +117,7 @@ class Gradient {
   [[nodiscard]] detail::RawBuffer raw() const { return raw_; }
   void set(const detail::RawBuffer& raw, const std::shared_ptr<void>& memory) {
     raw_ = raw;
-    owner_ = memory;
+    if (raw.pointer != nullptr) owner_ = memory;
   }
 
  private:

@@ -66,7 +66,8 @@ class Packed {
 };
 
 template <class Slots>
-void add_paths(const Slots& slots, std::vector<std::string>& buffers, std::vector<std::string>* scalars) {
+void add_paths(const Slots& slots, std::vector<std::string>& buffers, std::vector<std::string>* scalars,
+               std::string root = {}) {
   auto add = [&](const std::string& path, const auto& slot) {
     if constexpr (Signature<typename std::remove_cvref_t<decltype(slot)>::tigon_slot>::is_scalar) {
       if (scalars != nullptr) scalars->push_back(path);
@@ -74,8 +75,7 @@ void add_paths(const Slots& slots, std::vector<std::string>& buffers, std::vecto
       buffers.push_back(path);
     }
   };
-  std::string path;
-  visit_slots(slots, path, add);
+  visit_slots(slots, root, add);
 }
 
 // Results of a pooled launch into the typed struct.
@@ -137,14 +137,23 @@ class Compiled {
   Results<Shape> shape_;
 };
 
+namespace detail {
+template <template <template <class> class> class Args>
+CompileRequest compile_request(GraphPointer graph, const Args<Shape>& shape, Extents extents,
+                               const CompileOptions& options) {
+  CompileRequest request{std::move(graph), {}, {}, {}, std::move(extents), options};
+  add_paths(shape, request.inputs, &request.scalars);
+  return request;
+}
+}  // namespace detail
+
 // `shape` says which optional arguments are present and how long vectors are: shape_of(args), or written out:
 // ModelArgs<Shape> shape; shape.bias = present; shape.layers.resize(32);
 template <template <template <class> class> class Args, class R>
 Compiled<Args, R> compile(const Function<Args, R>& function, const Args<Shape>& shape, Extents extents,
                           const CompileOptions& options = {}) {
   detail::Traced<R> traced = function.trace_with_results(shape);
-  detail::CompileRequest request{std::move(traced.graph), {}, {}, {}, std::move(extents), options};
-  detail::add_paths(shape, request.inputs, &request.scalars);
+  detail::CompileRequest request = detail::compile_request<Args>(traced.graph, shape, std::move(extents), options);
   detail::add_paths(traced.result, request.outputs, nullptr);
   return {detail::compile_core(std::move(request)), std::move(traced.result)};
 }

@@ -52,7 +52,8 @@ auto pad(const T& x, std::int64_t before, double value = 0, std::int64_t padded_
 
 template <class A, detail::TensorLike T>
 auto flip(const T& x, const detail::Location& location = detail::Location::current()) {
-  return at<A>(x, (extent<A>(location) - 1) - iota<A>(location), fill(0), location);
+  const auto last = extent<A>(location) - 1;
+  return at<A>(x, last - iota<A>(location), fill(0), location);
 }
 
 // x along First, then y along Second, under the axis Whole, whose extent is the sum of the two.
@@ -62,9 +63,9 @@ auto concat(const T& x, const U& y, const detail::Location& location = detail::L
                 "tigon: concat joins two tensors of one dtype; cast one.");
   const auto position = iota<Whole>(location);
   const auto border = extent<First>(location);
-  return cast<detail::DTypeOf<T>>(where(position < border, at<First>(x, position, fill(0), location),
-                                        at<Second>(y, position - border, fill(0), location), location),
-                                  location);
+  const auto first = at<First>(x, position, fill(0), location);
+  const auto second = at<Second>(y, position - border, fill(0), location);
+  return cast<detail::DTypeOf<T>>(where(position < border, first, second, location), location);
 }
 
 namespace detail {

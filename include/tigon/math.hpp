@@ -82,8 +82,9 @@ auto where(const C& condition, const L& a, const R& b, const detail::Location& l
   detail::set_location(location);
   using D = typename detail::SelectedOf<L, R>::type;
   using S = detail::MakeSignature<D, detail::Union<detail::AxesOf<C>, detail::JoinedAxes<L, R>>>;
-  return Tensor<S>(detail::map(ScalarOp::where, detail::type_ref<S>(), condition.value(),
-                               detail::value_of(a, dtype_v<D>), detail::value_of(b, dtype_v<D>)));
+  const detail::Value first = detail::value_of(a, dtype_v<D>);
+  const detail::Value second = detail::value_of(b, dtype_v<D>);
+  return Tensor<S>(detail::map(ScalarOp::where, detail::type_ref<S>(), condition.value(), first, second));
 }
 
 // min(max(x, low), high); the gradient passes at the bounds.
@@ -92,8 +93,9 @@ auto clamp(const T& x, const L& low, const H& high, const detail::Location& loca
   detail::set_location(location);
   using D = detail::Promote<typename detail::ArithmeticOf<T, L>::type, typename detail::ArithmeticOf<T, H>::type>;
   using S = detail::MakeSignature<D, detail::Union<detail::JoinedAxes<T, L>, typename detail::OperandAxes<H>::type>>;
-  return Tensor<S>(detail::map(ScalarOp::clamp, detail::type_ref<S>(), x.value(), detail::value_of(low, dtype_v<D>),
-                               detail::value_of(high, dtype_v<D>)));
+  const detail::Value first = detail::value_of(low, dtype_v<D>);
+  const detail::Value second = detail::value_of(high, dtype_v<D>);
+  return Tensor<S>(detail::map(ScalarOp::clamp, detail::type_ref<S>(), x.value(), first, second));
 }
 
 // The global index along an axis, and the axis' extent; both i64.

@@ -11,6 +11,7 @@
 #include "tigon/extents.hpp"
 #include "tigon/function.hpp"
 #include "tigon/index.hpp"
+#include "tigon/linearize.hpp"
 #include "tigon/math.hpp"
 #include "tigon/monoid.hpp"
 #include "tigon/operators.hpp"

@@ -89,7 +89,9 @@ auto unary(const T& x) {
 template <class D, class Meet, ScalarOp op, class L, class R>
 auto binary(const L& a, const R& b) {
   using S = MakeSignature<D, JoinedAxes<L, R>>;
-  return Tensor<S>(map(op, type_ref<S>(), value_of(a, dtype_v<Meet>), value_of(b, dtype_v<Meet>)));
+  const Value first = value_of(a, dtype_v<Meet>);  // before the second with every compiler, so that node numbers agree
+  const Value second = value_of(b, dtype_v<Meet>);
+  return Tensor<S>(map(op, type_ref<S>(), first, second));
 }
 template <ScalarOp op, class L, class R>
 auto arithmetic_of(const L& a, const R& b) {

@@ -23,13 +23,12 @@ constexpr IndexRule fill(double value) { return {IndexRule::Kind::fill, value}; 
 
 namespace detail {
 
-class Trace;        // a function being traced; dsl/trace.hpp
 struct UserMonoid;  // a monoid that a user wrote; dsl/trace.hpp
 using Location = std::source_location;
 
 struct Value {
   std::uint32_t node = 0xffffffffu;
-  Trace* trace = nullptr;
+  std::uint32_t trace = 0;  // serial number of the trace it belongs to; 0: an empty value
 };
 
 // Where the nodes made from now on come from.
