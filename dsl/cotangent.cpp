@@ -179,7 +179,7 @@ Cotangent CotangentAlgebra::with_masks_applied(Cotangent cotangent, AxisSet axes
   return cotangent;
 }
 
-Cotangent CotangentAlgebra::reduce(Cotangent cotangent, AxisSet axes) const {
+Cotangent CotangentAlgebra::reduce(Cotangent cotangent, AxisSet axes, NodeId incoming) const {
   if (axes.empty()) return cotangent;
   const Graph& graph = builder_.graph();
   if (is_op(graph, cotangent.value, mul)) {
@@ -189,6 +189,9 @@ Cotangent CotangentAlgebra::reduce(Cotangent cotangent, AxisSet axes) const {
     const AxisSet b_axes = graph.node(b).axes;
     const bool contraction =
         !(a_axes & b_axes & axes).empty() && !(a_axes - b_axes).empty() && !(b_axes - a_axes).empty();
+    const auto is_incoming = [&](NodeId id) {
+      return id == incoming || (graph.node(id).kind == NodeKind::cast && graph.operands(id)[0] == incoming);
+    };
     if (contraction) {
       std::vector<NodeId> kept;
       std::vector<NodeId> of_a;
@@ -196,8 +199,8 @@ Cotangent CotangentAlgebra::reduce(Cotangent cotangent, AxisSet axes) const {
       for (const NodeId condition : cotangent.masks) {
         const AxisSet mask_axes = builder_.node(condition).axes;
         const bool stays = (mask_axes & axes).empty();
-        if (!stays && a_axes.contains(mask_axes)) of_a.push_back(condition);
-        if (!stays && b_axes.contains(mask_axes)) of_b.push_back(condition);
+        if (a_axes.contains(mask_axes) && (!stays || is_incoming(a))) of_a.push_back(condition);
+        if (b_axes.contains(mask_axes) && (!stays || is_incoming(b))) of_b.push_back(condition);
         if (stays || (!a_axes.contains(mask_axes) && !b_axes.contains(mask_axes))) kept.push_back(condition);
       }
       if (!of_a.empty()) a = builder_.masked(of_a, a);

@@ -30,7 +30,9 @@ class CotangentAlgebra {
   void normalise(Cotangent& cotangent, bool peel = false) const;
   [[nodiscard]] Cotangent add(const Cotangent& a, const Cotangent& b) const;
   // The sum over axes; masks without them stay outside, the others go onto the factors of a contraction or the product.
-  [[nodiscard]] Cotangent reduce(Cotangent cotangent, AxisSet axes) const;
+  // In a contraction with `incoming`, the cotangent that came in, that factor takes all masks it can: every contraction
+  // with it then reads one masked value.
+  [[nodiscard]] Cotangent reduce(Cotangent cotangent, AxisSet axes, NodeId incoming = no_node) const;
   // Applies the masks that carry one of the axes (all: the scale too).
   [[nodiscard]] Cotangent with_masks_applied(Cotangent cotangent, AxisSet axes) const;
   [[nodiscard]] NodeId materialise(const Cotangent& cotangent) const;

@@ -237,14 +237,25 @@ class Differentiator {
     if (graph.node(sum).kind == NodeKind::constant) {
       return constant_value(graph, sum) == 0.0 ? std::nullopt : std::optional(sum);
     }
-    const bool is_difference = graph.node(sum).kind == NodeKind::map && graph.op(sum) == sub;
-    if (!is_difference) return sum;
+    if (graph.node(sum).kind != NodeKind::map) return sum;
     const NodeId left = graph.operands(sum)[0];
     const NodeId right = graph.operands(sum)[1];
-    if (left == right) return std::nullopt;
-    if (graph.node(left).kind == NodeKind::map && graph.op(left) == add) {
+    const bool is_add = graph.op(sum) == add;
+    if (!is_add && graph.op(sum) != sub) return sum;
+    // Whether taking y with the sum's sign leaves nothing of x.
+    const auto cancels = [&](NodeId x, NodeId y) {
+      if (!is_add) return x == y;
+      const auto p = constant_value(graph, x);
+      const auto q = constant_value(graph, y);
+      return p && q && *p == -*q;
+    };
+    if (cancels(left, right)) return std::nullopt;
+    for (int side = 0; side < (is_add ? 2 : 1); ++side) {
+      const NodeId whole = side == 0 ? left : right;
+      const NodeId taken = side == 0 ? right : left;
+      if (graph.node(whole).kind != NodeKind::map || graph.op(whole) != add) continue;
       for (int k = 0; k < 2; ++k)
-        if (graph.operands(left)[k] == right) return graph.operands(left)[1 - k];
+        if (cancels(graph.operands(whole)[k], taken)) return graph.operands(whole)[1 - k];
     }
     return sum;
   }
@@ -324,7 +335,8 @@ class Differentiator {
         for (const NodeId condition : masks) algebra_.mask(part, condition);
       }
       algebra_.normalise(part);
-      contribute(id, number, operands[k], algebra_.reduce(std::move(part), axes - primal_.node(operands[k]).axes));
+      contribute(id, number, operands[k],
+                 algebra_.reduce(std::move(part), axes - primal_.node(operands[k]).axes, g.value));
     }
   }
 

@@ -41,6 +41,14 @@ struct Make : Builder {
   using Builder::finish;
 };
 
+// The printed form with runs of spaces made one.
+inline std::string squeezed(const Graph& graph) {
+  std::string text;
+  for (const char c : print(graph))
+    if (c != ' ' || text.empty() || text.back() != ' ') text += c;
+  return text;
+}
+
 inline std::int64_t elements(const Graph& graph, const std::vector<AxisId>& axes, const Extents& extents) {
   (void)graph;
   std::int64_t count = 1;
