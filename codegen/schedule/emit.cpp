@@ -237,6 +237,8 @@ std::vector<ExprId> Emitter::state(NodeId node, const Environment& environment) 
     for (const loops::ParameterId parameter : result_.input_parameters[n.payload]) {
       result.push_back(builder_.load(parameter, index));
     }
+  } else if (graph().fold(node).axes.empty()) {
+    result = lifted(node, environment);  // a fold over no axis is its one element
   } else {
     result = serial_fold(node, environment);
   }
@@ -262,7 +264,7 @@ std::vector<ExprId> Emitter::lifted(NodeId node, const Environment& environment)
   if (info.of_states) return state(operands[0], environment);
   std::vector<ExprId> inputs;
   for (const NodeId operand : operands) inputs.push_back(value(operand, environment));
-  inputs.push_back(global_index(info.axes[0], environment));
+  inputs.push_back(info.axes.empty() ? builder_.integer(0) : global_index(info.axes[0], environment));
   return builder_.inline_program(graph().monoid_of(node).lift, inputs, graph().node(node).dtype);
 }
 

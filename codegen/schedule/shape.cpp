@@ -200,11 +200,12 @@ std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std:
       level = std::max(level, result.level[operand] + (result.role[operand] == FoldRole::sweep ? 1 : 0));
     }
     result.level[id] = level;
-    if (n.kind == NodeKind::scatter && !is_output[id]) return Refusal{"a scatter is a kernel of its own"};
+    if (n.kind == NodeKind::scatter) return Refusal{"a scatter is a kernel of its own"};
     if (n.kind != NodeKind::fold) continue;
     const AxisSet folded = graph.folded_axes(id);
+    if (folded.empty()) continue;
     if (is_output[id] && !(folded & grid_axes).empty()) {
-      if (!folded.contains(grid_axes) || !(n.axes & grid_axes).empty()) {
+      if (!folded.contains(grid_axes) || !(n.axes & grid_axes).empty() || !(rows | columns).contains(folded)) {
         return Refusal{"a fold over some of the rows' axes, carrying others, has no place for its partial states"};
       }
       if (read[id]) return Refusal{"a fold over the grid is complete only when the kernel has ended"};
