@@ -130,7 +130,8 @@ std::string Printer::run() {
   for (const std::string& declaration : declarations) text += declaration + "\n";
   const std::string definitions = prelude_definitions(prelude_);
   if (!definitions.empty()) text += "\n" + definitions;
-  text += "\nattributes #0 = { nounwind }\n";
+  // Without it LLVM from 18 on ends the process where one round of instcombine does not settle everything.
+  text += "\nattributes #0 = { nounwind \"instcombine-no-verify-fixpoint\" }\n";
   if (nontemporal_) text += "\n!0 = !{i32 1}\n";
   return text;
 }

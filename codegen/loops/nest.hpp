@@ -45,10 +45,10 @@ enum class Access : std::uint8_t { read, write, read_write };
 struct Parameter {
   std::string name;
   DType dtype = DType::f32;
-  std::vector<std::uint16_t> axes;        // dimensions, outermost first
-  std::vector<std::int64_t> strides;      // in elements, by dimension; `at_run_time`: a stride slot holds it
+  std::vector<std::uint16_t> axes;    // dimensions, outermost first
+  std::vector<std::int64_t> strides;  // in elements, by dimension; `at_run_time`: a stride slot holds it
   Access access = Access::read;
-  std::string comment;                    // for readers: "logits, kept for the gradient"
+  std::string comment;  // for readers: "logits, kept for the gradient"
 };
 struct ScalarParameter {
   std::string name;
@@ -56,15 +56,15 @@ struct ScalarParameter {
 };
 
 enum class ExprKind : std::uint8_t {
-  constant,     // number (floats, booleans) or integer
-  slot,         // payload: Nest::slots; dtype i64
-  scalar,       // payload: Nest::scalars
-  loop_index,   // payload: LoopId; dtype i64
-  load,         // payload: ParameterId; args: one i64 index per dimension. Yields the parameter's dtype
-  stage_load,   // payload: StageId; args: one i64 index per dimension
-  fold_state,   // payload: FoldId; `slot_of_state`: which slot. Legal only after the fold's loop has ended
-  operation,    // op on args; args have the dtype the scalar table asks for
-  cast,         // to dtype, rounding to nearest even
+  constant,    // number (floats, booleans) or integer
+  slot,        // payload: Nest::slots; dtype i64
+  scalar,      // payload: Nest::scalars
+  loop_index,  // payload: LoopId; dtype i64
+  load,        // payload: ParameterId; args: one i64 index per dimension. Yields the parameter's dtype
+  stage_load,  // payload: StageId; args: one i64 index per dimension
+  fold_state,  // payload: FoldId; `slot_of_state`: which slot. Legal only after the fold's loop has ended
+  operation,   // op on args; args have the dtype the scalar table asks for
+  cast,        // to dtype, rounding to nearest even
 };
 struct Expr {
   ExprKind kind = ExprKind::constant;
@@ -112,7 +112,8 @@ struct Merge {
   std::vector<ExprId> state;
 };
 enum class StoreMode : std::uint8_t { write, accumulate, in_place };
-// parameter[index] = value, or += value (accumulate: rounded once per store); in_place: the parameter was read at the same index.
+// parameter[index] = value, or += value (accumulate: rounded once per store); in_place: the parameter was read at the
+// same index.
 struct Store {
   ParameterId parameter = 0;
   std::vector<ExprId> index;
@@ -146,7 +147,7 @@ struct Fold {
   std::string name;
   std::uint32_t monoid = 0;  // Nest::monoids
   DType element = DType::f32;
-  std::int64_t depth = 0;    // longest chain of merges the nest gives this fold; checked against the contract
+  std::int64_t depth = 0;  // longest chain of merges the nest gives this fold; checked against the contract
 };
 
 // Values kept near between two places of one nest, e.g. a row between its passes.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/loops/verify.hpp"
 #include "codegen/loops/walk.hpp"
 #include "codegen/lower/cpu_lowering.hpp"
 #include "dsl/scalar_table.hpp"
@@ -374,6 +375,7 @@ void CpuLowering::masked_tail(const loops::Loop& loop, const LanePlan& plan, Val
 }
 
 Lowered lower_cpu(const loops::Nest& nest, const CpuMachine& machine) {
+  loops::verify(nest);
   const Prepared prepared = prepare(nest);
   return CpuLowering(prepared, machine).run();
 }

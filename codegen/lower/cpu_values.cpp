@@ -60,6 +60,12 @@ bool CpuLowering::non_negative(ExprId id) {
           e.op == ScalarOp::rem)
         result = both();
       if (e.op == ScalarOp::max) result = non_negative(args[0]) || non_negative(args[1]);
+      if (e.op == ScalarOp::sub) {  // one less than the partitions, of which a running part has at least one
+        const Expr& whole = nest_.exprs[args[0]];
+        const Expr& less = nest_.exprs[args[1]];
+        result = whole.kind == ExprKind::slot && nest_.slots[whole.payload].kind == loops::SlotKind::partitions &&
+                 less.kind == ExprKind::constant && less.integer <= 1;
+      }
       if (e.op == ScalarOp::where) result = non_negative(args[1]) && non_negative(args[2]);
       break;
     }

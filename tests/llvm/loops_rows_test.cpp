@@ -50,8 +50,7 @@ loops::Nest softmax_nest(std::int64_t columns = loops::at_run_time) {
     body.push_back(loops::store(lse, {row}, value));
     loops::Loop second = rows.lanes();
     const ExprId i = rows.index(second);
-    second.body.push_back(
-        loops::store(y, {row, i}, b.op(ScalarOp::exp, {b.sub(b.load(x, {row, i}), value)})));
+    second.body.push_back(loops::store(y, {row, i}, b.op(ScalarOp::exp, {b.sub(b.load(x, {row, i}), value)})));
     body.push_back(loops::statement(second));
   });
   return b.nest;
@@ -108,7 +107,9 @@ TEST_CASE("softmax by a streaming logsumexp agrees with f64", "[loops]") {
         double worst = 0;
         for (std::int64_t i = 0; i < columns; ++i) {
           const double expected = std::exp(static_cast<double>(in[i])) / total;
-          worst = std::max(worst, std::abs(static_cast<double>(y[static_cast<std::size_t>(row * columns + i)]) - expected) / expected);
+          worst =
+              std::max(worst, std::abs(static_cast<double>(y[static_cast<std::size_t>(row * columns + i)]) - expected) /
+                                  expected);
         }
         CHECK(worst < 3e-6);
       }

@@ -19,10 +19,10 @@ struct NestKernel {
 };
 
 struct NestLaunch {
-  std::vector<void*> pointers;                   // by parameter
-  std::map<std::string, std::int64_t> extents;   // by axis: extent and whole extent
-  std::map<std::string, std::int64_t> origins;   // by axis
-  std::vector<std::int64_t> partitions;          // by part
+  std::vector<void*> pointers;                  // by parameter
+  std::map<std::string, std::int64_t> extents;  // by axis: extent and whole extent
+  std::map<std::string, std::int64_t> origins;  // by axis
+  std::vector<std::int64_t> partitions;         // by part
   std::vector<float> scalars;
   std::map<std::pair<int, int>, std::int64_t> strides;  // by parameter and dimension
 };
