@@ -12,10 +12,10 @@ std::vector<MatmulSpec> suite_shapes() {
   std::vector<MatmulSpec> shapes;
   for (const bool transpose_a : {false, true}) {
     for (const bool transpose_b : {false, true}) {
-      for (const auto& [m, n, k] : std::vector<std::array<i64, 3>>{{64, 64, 20000},
-                                                                   {16, 16, 20000},
-                                                                   {1, 64, 50000},
-                                                                   {64, 1, 50000},
+      for (const auto& [m, n, k] : std::vector<std::array<i64, 3>>{{64, 64, 8000},
+                                                                   {16, 16, 8000},
+                                                                   {1, 64, 5000},
+                                                                   {64, 1, 5000},
                                                                    {7, 3, 4096},
                                                                    {300, 300, 300},
                                                                    {512, 512, 512},
@@ -23,6 +23,13 @@ std::vector<MatmulSpec> suite_shapes() {
                                                                    {2048, 64, 64},
                                                                    {100, 1000, 300}}) {
         shapes.push_back(matrix_product(m, n, k, transpose_a, transpose_b, transpose_a));
+        // Padded rows of C take the library's other kernel.
+        if (m <= 64 || n <= 64) {
+          shapes.push_back(shapes.back());
+          for (MatmulAxis& axis : shapes.back().axes) {
+            if (axis.role == MatmulClass::m) axis.c += 3;
+          }
+        }
       }
     }
   }
@@ -39,19 +46,23 @@ TEST_CASE("a matmul has the same bits on any number of threads", "[matmul][threa
   int shared = 0;
   for (const MatmulSpec& spec : suite_shapes()) {
     const Problem problem(spec, random);
-    for (const int cores : {2, 8}) {
+    for (const int cores : {1, 2, 8}) {
       Operand reference;
-      for (const int threads : {1, 2, 3, 8}) {
+      std::size_t scratch = 0;
+      for (const int threads : {1, 2, 5}) {
         // Prepared anew: the kernels' blocking must not depend on the threads of the moment either.
         const OpenMPThreads limit(threads);
         const auto matmul = prepare_matmul(spec, cores);
         INFO(matmul->description() << " on " << threads << " threads");
         shared += matmul->partitions() > 1;
         Operand got = run(*matmul, problem);
-        if (threads == 1)
+        if (threads == 1) {
           reference = std::move(got);
-        else
+          scratch = matmul->scratch_bytes();
+        } else {
           REQUIRE(equal_bits(reference, got));
+          REQUIRE(matmul->scratch_bytes() == scratch);
+        }
       }
     }
   }
