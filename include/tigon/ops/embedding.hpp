@@ -11,10 +11,11 @@ template <class Vocab, detail::TensorLike W, detail::TensorLike I>
 auto embedding(const W& table, const I& ids, std::optional<std::int64_t> padding_index = {},
                const Location& location = Location::current()) {
   check_axis<Vocab, W>();
+  using Row = decltype(at<Vocab>(table, ids, checked, location));
   if (!padding_index) return at<Vocab>(table, ids, checked, location);
   const auto is_padding = ids == *padding_index;
   const auto place = where(is_padding, 0, ids, location);
-  return rounded_like<W>(where(is_padding, 0, at<Vocab>(table, place, checked, location), location), location);
+  return Row(rounded_like<W>(where(is_padding, 0, at<Vocab>(table, place, checked, location), location), location));
 }
 
 }  // namespace tigon::ops
