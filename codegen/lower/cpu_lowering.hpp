@@ -1,5 +1,5 @@
-// The state of one CPU lowering; its methods are spread over cpu.cpp (statements), cpu_values.cpp (expressions),
-// cpu_memory.cpp (loads and stores) and cpu_folds.cpp (accumulators and their merging).
+// The state of one CPU lowering; its methods are spread over cpu.cpp (statements), cpu_lanes.cpp (lanes loops),
+// cpu_values.cpp (expressions), cpu_memory.cpp (loads and stores) and cpu_folds.cpp (accumulators and their merging).
 #pragma once
 #include <map>
 #include <optional>
@@ -76,6 +76,13 @@ class CpuLowering {
     ExprId expr;
     ValueId multiplier;
   };
+  // A store that bypasses the cache: its address in the loop's first lane, to be a multiple of `vector_bytes`.
+  struct StreamTarget {
+    const loops::Store* store = nullptr;
+    ValueId address = no_value;
+    int vector_bytes = 0;
+    int element_bytes = 0;
+  };
   struct Access {
     enum Kind : std::uint8_t { uniform, consecutive, reversed, scattered } kind = uniform;
     Parts pointers;  // by copy; vectors of pointers for `scattered`
@@ -101,6 +108,7 @@ class CpuLowering {
   std::vector<std::int8_t> non_negative_;  // by expression: -1 unknown
   std::map<ExprId, std::string> let_names_;
   std::vector<std::int64_t> stage_offsets_;
+  std::set<const loops::Store*> streaming_;  // stores whose address is aligned where the present code runs
 
   // Scopes.
   void open(Block& block, Memory written = {}, bool guard = false);
@@ -119,6 +127,11 @@ class CpuLowering {
   void lane_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end, bool scalar_tail);
   void lane_bodies(const loops::Loop& loop, const LanePlan& plan, ValueId first, bool scalar_tail);
   void masked_tail(const loops::Loop& loop, const LanePlan& plan, ValueId first, ValueId rest);
+  void blocks_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end,
+                   const std::vector<StreamTarget>& targets, ValueId head);
+  void partial_lanes(const loops::Loop& loop, const LanePlan& plan, ValueId first, ValueId end);
+  std::vector<StreamTarget> stream_targets(const loops::Loop& loop, const LanePlan& plan, ValueId begin);
+  ValueId bytes_past(const StreamTarget& target, ValueId elements);  // past alignment, that many elements on
   void lower_when(const loops::When& when);
   LanePlan plan_lanes(const loops::Loop& loop);
   void enter_lanes(const loops::Loop& loop);
@@ -144,7 +157,7 @@ class CpuLowering {
 
   // cpu_memory.cpp
   Emitted load(ExprId id);
-  void store(ValueId base, DType dtype, Access access, const Emitted& value, bool streaming);
+  void store(DType dtype, const Access& access, const Emitted& value, bool streaming);
   Access access(ValueId base, DType dtype, const std::string& name, std::span<const ExprId> index,
                 const std::vector<ValueId>& strides);
   void flatten(ExprId id, ValueId multiplier, std::vector<Term>& terms);

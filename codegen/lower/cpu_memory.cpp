@@ -201,8 +201,7 @@ CpuLowering::Emitted CpuLowering::load(ExprId id) {
   return load_from(where, e.dtype, name, load_depth(staged ? first_stage_key + e.payload : e.payload));
 }
 
-void CpuLowering::store(ValueId base, DType dtype, Access access, const Emitted& value, bool streaming) {
-  static_cast<void>(base);
+void CpuLowering::store(DType dtype, const Access& access, const Emitted& value, bool streaming) {
   const int width = access.kind == Access::uniform ? 1 : lanes_->width;
   for (std::size_t copy = 0; copy < access.pointers.size(); ++copy) {
     const ValueId raw = part(value, static_cast<int>(copy));
@@ -262,7 +261,7 @@ void CpuLowering::lower_store(const loops::Store& s) {
     }
     stored = sum;
   }
-  store(base, p.dtype, where, stored, s.streaming && s.mode != loops::StoreMode::accumulate);
+  store(p.dtype, where, stored, streaming_.count(&s) != 0);
 }
 
 void CpuLowering::lower_store_state(const loops::StoreState& s) {
@@ -294,15 +293,14 @@ void CpuLowering::lower_store_state(const loops::StoreState& s) {
     states = std::move(merged);
   }
   for (std::size_t slot = 0; slot < s.parameters.size(); ++slot)
-    store(parameter_pointer(s.parameters[slot]), nest_.parameters[s.parameters[slot]].dtype, where[slot], states[slot],
-          false);
+    store(nest_.parameters[s.parameters[slot]].dtype, where[slot], states[slot], false);
 }
 
 void CpuLowering::lower_stage_store(const loops::StageStore& s) {
   const loops::Stage& stage = nest_.stages[s.stage];
   const Emitted stored = value(s.value);
   const ValueId base = stage_pointer(s.stage);
-  store(base, stage.dtype, access(base, stage.dtype, stage.name, s.index, stage_strides(s.stage)), stored, false);
+  store(stage.dtype, access(base, stage.dtype, stage.name, s.index, stage_strides(s.stage)), stored, false);
 }
 
 }  // namespace tigon::lower
