@@ -178,6 +178,8 @@ struct OutputInfo {
   NodeId node = no_node;     // in a kernel's graph it may be a fold: the state is stored
   DType dtype = DType::f32;  // equals the node's
   std::vector<AxisId> axes;  // layout
+  // Where a pass has replaced an axis of the layout by its parts (the same memory): the caller's axes; else empty.
+  std::vector<AxisId> declared{};
   OutputMode mode = OutputMode::write;
   int alias_input = -1;  // mode alias: shares this input's buffer
 };

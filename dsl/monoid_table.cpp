@@ -103,11 +103,17 @@ Monoid logsumexp_monoid() {
     const Value first = p.apply(less_equal, {m2, m1});
     const Value big = p.apply(max, {m1, m2});
     const Value small = choose(first, m2, m1);
-    const Value ratio = choose(equals(m1, m2), one, p.apply(exp, {small - big}));
-    const Value e = choose(equals(small, p.constant(-infinity)), p.constant(0), ratio);
+    const Value same = equals(m1, m2);
+    const Value power = p.apply(exp, {small - big});
+    const Value ratio = choose(same, one, power);
+    const Value nothing = p.constant(-infinity);
+    const Value small_is_nothing = equals(small, nothing);
+    const Value zero = p.constant(0);
+    const Value e = choose(small_is_nothing, zero, ratio);
     const Value kept = choose(first, r1, r2);
     const Value other = choose(first, r2, r1);
-    m.merge = std::move(p).finish({big, kept + (one + other) * e});
+    const Value added_rest = (one + other) * e;
+    m.merge = std::move(p).finish({big, kept + added_rest});
   }
   {
     ProgramBuilder p;
@@ -152,9 +158,16 @@ Monoid arg_monoid(std::string name, double start, bool largest) {
     const Value v1 = p.input(0), i1 = p.input(1, ValueClass::index);
     const Value v2 = p.input(2), i2 = p.input(3, ValueClass::index);
     const Value n1 = is_nan(v1), n2 = is_nan(v2);
-    const Value better = both(negate(n1), either(n2, largest ? below(v1, v2) : below(v2, v1)));
-    const Value tie = either(both(n1, n2), equals(v1, v2));
-    const Value second = either(better, both(tie, below(i2, i1)));
+    const Value beats = largest ? below(v1, v2) : below(v2, v1);
+    const Value wins = either(n2, beats);
+    const Value first_counts = negate(n1);
+    const Value better = both(first_counts, wins);
+    const Value both_nan = both(n1, n2);
+    const Value equal_values = equals(v1, v2);
+    const Value tie = either(both_nan, equal_values);
+    const Value earlier = below(i2, i1);
+    const Value lowest = both(tie, earlier);
+    const Value second = either(better, lowest);
     m.merge = std::move(p).finish({choose(second, v2, v1), choose(second, i2, i1)});
   }
   m.finishes = {{"value", ValueClass::element, identity(0)},
@@ -181,7 +194,11 @@ Monoid moments_monoid() {
     const Value delta = mean2 - mean1;
     const Value share = n2 / n;
     const Value mean = mean1 + delta * share;
-    const Value spread = (s1 + s2) + delta * delta * (n1 * share);
+    const Value within = s1 + s2;
+    const Value square = delta * delta;
+    const Value weight = n1 * share;
+    const Value between = square * weight;
+    const Value spread = within + between;
     const Value first_empty = equals(n1, zero), second_empty = equals(n2, zero);
     m.merge = std::move(p).finish({n, choose(first_empty, mean2, choose(second_empty, mean1, mean)),
                                    choose(first_empty, s2, choose(second_empty, s1, spread))});
@@ -190,8 +207,9 @@ Monoid moments_monoid() {
     ProgramBuilder p;
     const Value n = p.input(0), mean = p.input(1);
     const Value undefined = p.constant(std::numeric_limits<double>::quiet_NaN());
+    const Value zero = p.constant(0);
     m.finishes.push_back(
-        {"mean", ValueClass::element, std::move(p).finish({choose(equals(n, p.constant(0)), undefined, mean)})});
+        {"mean", ValueClass::element, std::move(p).finish({choose(equals(n, zero), undefined, mean)})});
   }
   {
     ProgramBuilder p;

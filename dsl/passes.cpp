@@ -18,7 +18,7 @@ Graph simplify(const Graph& graph) {
 }
 
 Graph prepare(const Graph& graph, const Extents& extents, const RoundingOptions& options) {
-  return simplify(round_contractions(simplify(push_views(erase_attach(graph))), extents, options));
+  return simplify(round_contractions(simplify(push_views(refine_splits(erase_attach(graph)))), extents, options));
 }
 
 }  // namespace tigon::dsl

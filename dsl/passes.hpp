@@ -17,6 +17,9 @@ struct RoundingOptions {
 
 // attach(value, surrogate) becomes value.
 Graph erase_attach(const Graph& graph);
+// An axis that is split (or made by a merge) is replaced by its two parts everywhere, so that both can be chunked:
+// inputs are split where they are read, outputs have the parts in their layout, which is the same memory.
+Graph refine_splits(const Graph& graph);
 // Views move through maps, casts, folds and gathers to the inputs, so that every axis has one name where values meet.
 Graph push_views(const Graph& graph);
 // Rebuilds every value that an output needs through the constructors: folds, common subexpressions, dead code.

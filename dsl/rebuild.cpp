@@ -13,7 +13,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
   return live;
 }
 
-Graph rebuild(const Graph& graph, const RebuildRule& rule) {
+Graph rebuild(const Graph& graph, const RebuildRule& rule, const OutputRule& of_output) {
   Builder builder = Builder::rebuilding(graph);
   std::vector<bool> live = live_nodes(graph);
   for (const InputInfo& input : graph.inputs) live[input.node] = true;
@@ -40,6 +40,7 @@ Graph rebuild(const Graph& graph, const RebuildRule& rule) {
   }
   for (OutputInfo output : graph.outputs) {
     output.node = renewed[output.node];
+    if (of_output) of_output(builder, output);
     builder.output(std::move(output));
   }
   return std::move(builder).finish();

@@ -49,33 +49,55 @@ typename Calculus::Number cotangent(const Calculus& calculus, ScalarOp op, int k
     case max: return calculus.masked(k == 0 ? f2(less_equal, x[1], x[0]) : f2(less, x[0], x[1]), g);
     case where: return calculus.masked(k == 1 ? x[0] : f(logical_not, x[0]), g);
     case sqrt: return f2(div, times(g, c(0.5)), y);
-    case rsqrt: return times(times(g, c(-0.5)), times(y, times(y, y)));
+    case rsqrt: {
+      const Number half = times(g, c(-0.5));
+      return times(half, times(y, times(y, y)));
+    }
     case exp: return times(g, y);
     case expm1: return times(g, f(exp, x[0]));  // y + 1 would lose all precision where y is near -1
     case log: return f2(div, g, x[0]);
     case log1p: return f2(div, g, f2(add, x[0], c(1)));
     case sin: return times(g, f(cos, x[0]));
-    case cos: return times(f(neg, g), f(sin, x[0]));
-    case tanh: return times(g, f2(sub, c(1), times(y, y)));
-    case erf: return times(g, times(c(1.1283791670955125739), f(exp, f(neg, times(x[0], x[0])))));
+    case cos: {
+      const Number negative = f(neg, g);
+      return times(negative, f(sin, x[0]));
+    }
+    case tanh: {
+      const Number one = c(1);
+      return times(g, f2(sub, one, times(y, y)));
+    }
+    case erf: {
+      const Number slope = c(1.1283791670955125739);  // 2 / sqrt(pi)
+      return times(g, times(slope, f(exp, f(neg, times(x[0], x[0])))));
+    }
     case sigmoid: return times(g, times(y, f2(sub, c(1), y)));
     case softplus: return times(g, f(sigmoid, x[0]));
     case log_sigmoid: return times(g, f(sigmoid, f(neg, x[0])));
     case relu: return calculus.masked(f2(less, c(0), x[0]), g);
     case log1mexp: return f(neg, f2(div, g, f(expm1, f(neg, x[0]))));
-    case pow:
+    case pow: {
       if (k == 0) return times(g, f2(mul0, x[1], f2(pow, x[0], f2(sub, x[1], c(1)))));
-      return calculus.masked(f2(not_equal, x[0], c(0)), times(g, times(y, f(log, x[0]))));
-    case logaddexp:
-      return calculus.masked(f2(not_equal, x[k], c(-std::numeric_limits<double>::infinity())),
-                             times(g, f(sigmoid, f2(sub, x[k], x[1 - k]))));
-    case mul0:
-      if (k == 0) return calculus.masked(f2(not_equal, x[0], c(0)), times(g, x[1]));
-      return f2(mul0, x[0], g);
-    case clamp:
+      const Number grown = times(y, f(log, x[0]));
+      const Number base_is_not_zero = f2(not_equal, x[0], c(0));
+      return calculus.masked(base_is_not_zero, times(g, grown));
+    }
+    case logaddexp: {
+      const Number share = f(sigmoid, f2(sub, x[k], x[1 - k]));
+      const Number is_something = f2(not_equal, x[k], c(-std::numeric_limits<double>::infinity()));
+      return calculus.masked(is_something, times(g, share));
+    }
+    case mul0: {
+      if (k == 1) return f2(mul0, x[0], g);
+      const Number is_not_zero = f2(not_equal, x[0], c(0));
+      return calculus.masked(is_not_zero, times(g, x[1]));
+    }
+    case clamp: {
       if (k == 1) return calculus.masked(f2(less, x[0], x[1]), g);
       if (k == 2) return calculus.masked(f2(less, x[2], x[0]), g);
-      return calculus.masked(f2(logical_and, f2(less_equal, x[1], x[0]), f2(less_equal, x[0], x[2])), g);
+      const Number above = f2(less_equal, x[1], x[0]);
+      const Number below = f2(less_equal, x[0], x[2]);
+      return calculus.masked(f2(logical_and, above, below), g);
+    }
     case fma: return k == 2 ? g : times(g, x[1 - k]);
     default: return c(0);
   }

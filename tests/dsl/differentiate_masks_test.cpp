@@ -181,7 +181,8 @@ TEST_CASE("contributions to a bf16 value are added in f32 and rounded once, by a
   const NodeId x = g.in("x", {t}, DType::bf16);
   const NodeId h = g.cast(DType::bf16, g.m(exp, x));
   g.name(h, "h");
-  g.out("loss", g.sum(g.m(add, g.m(sin, h), g.m(mul, h, h)), {t}));
+  const NodeId square = g.m(mul, h, h);
+  g.out("loss", g.sum(g.m(add, square, g.m(sin, h)), {t}));
   const Graph gradient = gradient_of(g.done(), {"x"});
   CHECK(squeezed(gradient) == R"(f(x: bf16[t])
  %0 = input x bf16[t]
