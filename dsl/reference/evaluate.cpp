@@ -177,6 +177,28 @@ class Evaluation {
     return is_leaf(graph_.node(operand).kind) || graph_.is_state(operand) || is_view_of_leaf(operand);
   }
 
+  // A product, also under a sign or a mask.
+  bool is_product(NodeId id) const {
+    if (graph_.node(id).kind != NodeKind::map) return false;
+    switch (graph_.op(id)) {
+      case ScalarOp::mul:
+        return true;
+      case ScalarOp::neg:
+        return is_product(graph_.operands(id)[0]);
+      case ScalarOp::where:
+        return is_product(graph_.operands(id)[1]);
+      default:
+        return false;
+    }
+  }
+
+  // Whether a monoid's lift reads the element's index.
+  static bool reads_index(const Monoid& monoid) {
+    return std::any_of(monoid.lift.values.begin(), monoid.lift.values.end(), [&](const ProgramValue& value) {
+      return value.kind == ProgramValue::Kind::input && value.input == monoid.operand_count;
+    });
+  }
+
   void run_value(NodeId id) {
     Stored stored;
     stored.shape(listed(graph_.node(id).axes), extents_, 1);
@@ -204,16 +226,15 @@ class Evaluation {
     } else {
       for (const NodeId operand : operands) registers.push_back(pull.value(operand));
     }
-    const int index = fold.axes.empty() ? -1 : pull.index(fold.axes.front());
-    const Node& first_operand = graph_.node(operands[0]);
+    const bool indexed = !fold.axes.empty() && !fold.of_states && reads_index(monoid);
+    const int index = indexed ? pull.index(fold.axes.front()) : -1;
     const i64 folded = elements(fold.axes);
-    const auto accumulator =
-        make_accumulator({.monoid = monoid,
-                          .element = node.dtype,
-                          .count = folded,
-                          .of_states = fold.of_states,
-                          .contraction = first_operand.kind == NodeKind::map && graph_.op(operands[0]) == ScalarOp::mul,
-                          .honour_casts = options_.honour_casts});
+    const auto accumulator = make_accumulator({.monoid = monoid,
+                                               .element = node.dtype,
+                                               .count = folded,
+                                               .of_states = fold.of_states,
+                                               .contraction = is_product(operands[0]),
+                                               .honour_casts = options_.honour_casts});
     std::vector<Bounded> state(slots);
     i64 result = 0;
     i64 within = 0;
@@ -229,9 +250,13 @@ class Evaluation {
     pull.run([&](i64, int count) {
       for (int i = 0; i < count; ++i) {
         if (within == 0) accumulator->begin();
-        for (std::size_t k = 0; k < registers.size(); ++k) values[k] = pull[registers[k]][static_cast<std::size_t>(i)];
-        const i64 at = index < 0 ? 0 : static_cast<i64>(pull[index][static_cast<std::size_t>(i)].value);
-        accumulator->take(values.data(), at);
+        const auto lane = static_cast<std::size_t>(i);
+        const Bounded* taken = &pull[registers[0]][lane];
+        if (registers.size() > 1) {
+          for (std::size_t k = 0; k < registers.size(); ++k) values[k] = pull[registers[k]][lane];
+          taken = values.data();
+        }
+        accumulator->take(taken, index < 0 ? 0 : static_cast<i64>(pull[index][lane].value));
         if (++within == folded) end();
       }
     });

@@ -49,7 +49,7 @@ class Generator {
   // --- axes
   AxisId new_axis(std::string name, i64 extent) {
     const AxisId axis = b_.axis(nullptr, name);
-    extents_.resize(axis + 1u, -1);
+    if (extents_.size() <= axis) extents_.resize(axis + 1u, -1);
     extents_[axis] = extent;
     return axis;
   }
@@ -257,6 +257,7 @@ class Generator {
     const double u = random_.uniform();
     if (u < 0.4) {
       const AxisId twin = new_axis(b_.graph().axes[axis].name + "t", extents_[axis]);
+      if (axes_of(x.node).contains(twin)) return unary(tanh, x, 0);
       return {b_.rename(x.node, axis, twin), x.scale, x.coarse, false};
     }
     if (u < 0.7) {
@@ -265,14 +266,16 @@ class Generator {
         const std::string name = b_.graph().axes[axis].name;
         const AxisId outer_axis = new_axis(fmt::format("{}o{}", name, inner), extents_[axis] / inner);
         const AxisId inner_axis = new_axis(fmt::format("{}i{}", name, inner), inner);
+        if (axes_of(x.node).contains(outer_axis) || axes_of(x.node).contains(inner_axis)) continue;
         return {b_.split(x.node, axis, outer_axis, inner_axis), x.scale, x.coarse, false};
       }
     }
     const AxisId other = random_.pick(axes);
     if (other != axis) {
       const std::string name = b_.graph().axes[axis].name + "_" + b_.graph().axes[other].name;
-      return {b_.merge(x.node, axis, other, new_axis(name, extents_[axis] * extents_[other])), x.scale, x.coarse,
-              false};
+      const AxisId whole = new_axis(name, extents_[axis] * extents_[other]);
+      if (axes_of(x.node).contains(whole)) return unary(tanh, x, 0);
+      return {b_.merge(x.node, axis, other, whole), x.scale, x.coarse, false};
     }
     const AxisSet more = axes_of(x.node) | AxisSet::of(random_.pick(base_));
     if (elements(more) > options_.most_elements) return x;
