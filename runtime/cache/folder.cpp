@@ -181,7 +181,8 @@ void CacheFolder::publish(const CacheKey& key, const CacheEntry& entry, bool rep
   }
   // Other processes publish too: a look at the whole folder now and then keeps the estimate honest.
   const std::uint64_t known = known_bytes_ += content.size();
-  if (publications_++ % 64 == 0 || known > byte_limit_) tidy(folder, name);
+  const bool now_and_then = publications_++ % 64 == 0;
+  if (now_and_then || known > byte_limit_ || tidy_due_) tidy_due_ = !tidy(folder, name);
 }
 
 void CacheFolder::log_compile(const CacheKey& key) {

@@ -70,7 +70,7 @@ class CacheFolder {
   File open_folder(bool create);
   Found read_entry(const File& folder, const std::string& name, const CacheKey& key, bool use, std::string& fault);
   int write_entry(const File& folder, const std::string& name, const std::string& content, bool replace);
-  void tidy(const File& folder, const std::string& kept);
+  bool tidy(const File& folder, const std::string& kept);  // false where it could not be done now
   bool evict(const File& folder, const std::string& name, std::int64_t last_used);
   void complain(const std::string& sentence);
 
@@ -79,6 +79,7 @@ class CacheFolder {
   std::atomic<std::uint64_t> known_bytes_ = 0;  // at the last tidying, plus what was published since
   std::atomic<std::uint64_t> publications_ = 0;
   std::atomic<std::uint64_t> evicted_ = 0;
+  std::atomic<bool> tidy_due_ = false;
   std::atomic<bool> complained_ = false, complained_of_wait_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <thread>
 
 #include "runtime/cache/folder.hpp"
 #include "runtime/cache/folder_names.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::uint64_t log_limit = 1 << 20;      // bytes, some 20,000 compiles; then the log begins anew
 constexpr std::int64_t abandoned_seconds = 3600;  // age of a leftover where the file system takes no locks
+constexpr std::chrono::seconds longest_turn(1);   // that another process' tidying is waited for
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
@@ -49,12 +51,18 @@ bool CacheFolder::evict(const File& folder, const std::string& name, std::int64_
   return true;
 }
 
-void CacheFolder::tidy(const File& folder, const std::string& kept) {
-  // One process at a time, by a lock on the folder itself, through a descriptor of this call's own.
+bool CacheFolder::tidy(const File& folder, const std::string& kept) {
+  // One process at a time, by a lock on the folder itself, through a descriptor of this call's own. Waiting a little
+  // matters: whoever is at it may have listed the folder before `kept` was there, and nobody would look again.
   const File turn(::openat(folder.descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!turn || try_lock(turn, true) == LockResult::busy) return;
+  if (!turn) return false;
+  const auto deadline = std::chrono::steady_clock::now() + longest_turn;
+  while (try_lock(turn, true) == LockResult::busy) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   std::vector<std::string> names;
-  if (list_folder(folder, names) != 0) return;
+  if (list_folder(folder, names) != 0) return false;
 
   std::vector<Resident> residents;
   std::uint64_t total = 0;
@@ -80,6 +88,7 @@ void CacheFolder::tidy(const File& folder, const std::string& kept) {
     }
   }
   known_bytes_ = total;
+  return true;
 }
 
 std::vector<CacheListing> CacheFolder::list(bool titles) {

@@ -61,14 +61,14 @@ TEST_CASE("one process stays under the limit too and counts what it evicts", "[c
   ScratchFolder scratch;
   const std::uint64_t limit = 20 * entry_bytes;
   KernelCache cache({.folder = scratch.path(), .byte_limit = limit});
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 60; ++i) {
     cache.get(key_number(i), [&] { return sized_entry(i); });
     REQUIRE(cache.bytes() <= limit);
   }
   CHECK(cache.bytes() > limit / 2);
-  CHECK(cache.counters().evicted == 200 - cache.list().size());
+  CHECK(cache.counters().evicted == 60 - cache.list().size());
   CHECK(cache.verify().faults.empty());
-  CHECK(residents(scratch.path(), 200).count(199) == 1);
+  CHECK(residents(scratch.path(), 60).count(59) == 1);
 }
 
 TEST_CASE("an entry that is being read is not evicted", "[cache][eviction]") {
@@ -108,7 +108,7 @@ TEST_CASE("eviction under many readers and writers loses and mixes nothing up", 
   for (int p = 0; p < 4; ++p) {
     children.push_back(start_child([&, p] {
       const Warnings warnings;
-      for (int step = 0; step < 60; ++step) {
+      for (int step = 0; step < 30; ++step) {
         KernelCache cache({.folder = scratch.path(), .byte_limit = limit});
         const int i = (step * (p + 3)) % 17;
         if (*cache.get(key_number(i), [&] { return sized_entry(i); }) != sized_entry(i)) return 1;
