@@ -70,6 +70,7 @@ constinit const OpEntry adamw_entry = {
     .doc = "AdamW's update of one tensor, in place",
     .formula = "p = p (1 - lr wd) - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)",
     .axes = axes,
+    .long_axis = "elements",
     .dtypes = float_dtypes,
     .options = options,
     .hints = hints,

@@ -39,11 +39,11 @@ dsl::Graph forward(const Settings& settings) {
   });
 }
 
-constexpr AxisDefault axes[] = {{"heads", 8, 1, 3},
-                                {"group", 4, 1, 3},
-                                {"queries", 2048, 1, 129},
-                                {"keys", 2048, 1, 129},
-                                {"channels", 128, 1, 41}};
+constexpr AxisDefault axes[] = {{"heads", 8, 1, 0, 3},
+                                {"group", 4, 1, 0, 3},
+                                {"queries", 2048, 1, 0, 41},
+                                {"keys", 2048, 1, 0, 129},
+                                {"channels", 128, 1, 1, 41}};
 constexpr std::string_view mask[] = {"causal", "none"};
 constexpr std::string_view scale[] = {"0", "0.25"};
 constexpr std::string_view first_query[] = {"0", "2"};
@@ -59,6 +59,7 @@ constinit const OpEntry attention_entry = {.name = "attention",
                                            .doc = "scaled dot-product attention, causal or full, grouped heads",
                                            .formula = "y = softmax(scale q k^T) v",
                                            .axes = axes,
+                                           .long_axis = "keys",
                                            .dtypes = float_dtypes,
                                            .options = options,
                                            .wrt = wrt,

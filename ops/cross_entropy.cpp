@@ -30,7 +30,7 @@ dsl::Graph forward(const Settings& settings) {
   return for_float(settings, [&]<class D>() { return forward_in<D>(settings); });
 }
 
-constexpr AxisDefault axes[] = {{"tokens", 8192}, {"vocab", 128256}};
+constexpr AxisDefault axes[] = {{"tokens", 8192}, {.name = "vocab", .extent = 128256, .least = 1}};
 constexpr InputHint hints[] = {
     {.input = "target", .domain = Domain::index, .axis = "vocab", .ignored = 0.2, .ignore = "ignore_index"},
     {"weight", Domain::uniform, 0.5, 2}};
@@ -43,6 +43,7 @@ constinit const OpEntry cross_entropy_entry = {
     .doc = "cross entropy with smoothing, z-loss, softcap, class weights and per-token results",
     .formula = "loss = mean(logsumexp(x) - x[target]), over targets that are not ignore_index",
     .axes = axes,
+    .long_axis = "vocab",
     .dtypes = float_dtypes,
     .options = cross_entropy_option_list,
     .hints = hints,

@@ -29,7 +29,7 @@ dsl::Graph forward(const Settings& settings) {
   });
 }
 
-constexpr AxisDefault axes[] = {{"tokens", 8192}, {"vocab", 32768}, {"hidden", 4096}};
+constexpr AxisDefault axes[] = {{"tokens", 8192}, {.name = "vocab", .extent = 32768, .least = 1}, {"hidden", 4096}};
 constexpr std::string_view padding_values[] = {"none", "0", "-1"};
 constexpr OptionSpec options[] = {{"padding", padding_values, true, "the index whose row is 0"}};
 constexpr InputHint hints[] = {
@@ -43,6 +43,7 @@ constinit const OpEntry embedding_entry = {.name = "embedding",
                                            .doc = "rows of a table by index; the padding index gives 0",
                                            .formula = "y = table[ids]",
                                            .axes = axes,
+                                           .long_axis = "vocab",
                                            .dtypes = float_dtypes,
                                            .options = options,
                                            .hints = hints,

@@ -34,7 +34,7 @@ dsl::Graph forward(const Settings& settings) {
   return for_float(settings, [&]<class D>() { return forward_in<D>(settings); });
 }
 
-constexpr AxisDefault axes[] = {{"tokens", 8192}, {"vocab", 128256, 1, 1023}, {"hidden", 4096, 1, 129}};
+constexpr AxisDefault axes[] = {{"tokens", 8192}, {"vocab", 128256, 1, 1, 129}, {"hidden", 4096, 1, 0, 41}};
 constexpr const OptionSpec (&shared)[cross_entropy_option_count] = cross_entropy_option_list;
 constexpr OptionSpec options[] = {shared[0], shared[1], shared[2],
                                   shared[3], shared[4], shared[5],
@@ -53,6 +53,7 @@ constinit const OpEntry linear_cross_entropy_entry = {
     .doc = "projection and cross entropy, the logits never stored whole",
     .formula = "loss = cross_entropy(x weight^T + bias, target)",
     .axes = axes,
+    .long_axis = "vocab",
     .dtypes = float_dtypes,
     .options = options,
     .hints = hints,

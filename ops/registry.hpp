@@ -16,6 +16,7 @@ struct AxisDefault {
   std::string_view name;
   std::int64_t extent;           // where none is asked for
   std::int64_t multiple = 1;     // every extent is a multiple of this
+  std::int64_t least = 0;        // 1 where an index points into the axis
   std::int64_t test_limit = -1;  // tests go no further: the op's work grows faster than its tensors
 };
 
@@ -72,6 +73,7 @@ struct OpEntry {
   std::string_view doc;      // one line
   std::string_view formula;  // one line
   std::span<const AxisDefault> axes;
+  std::string_view long_axis;  // along which tests run one very long row
   std::span<const DType> dtypes;
   std::span<const OptionSpec> options = {};
   std::span<const InputHint> hints = {};
