@@ -1,4 +1,7 @@
 // Argument and result structs, optional slots, vectors, and what functions refuse.
+#include <boost/hana/first.hpp>
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/second.hpp>
 #include <catch2/catch.hpp>
 
 #include "dsl/print.hpp"
@@ -95,6 +98,16 @@ TEST_CASE("nested structs, arrays and vectors have paths") {
   CHECK(output(*graph, "steps[0]") ==
         "sub(add(layers[0].norms[0], mul(layers[0].up, layers[0].up)), layers[0].norms[1]) : f32[hidden]");
   CHECK(output(*graph, "gain") == "layers[1].gain : f32[]");
+}
+
+TEST_CASE("the structs are Hana structs") {
+  Layer<Shape> layer;
+  layer.gain = present;
+  std::string names;
+  boost::hana::for_each(boost::hana::accessors<Layer<Shape>>(),
+                        [&](auto accessor) { names += std::string(boost::hana::first(accessor).c_str()) + " "; });
+  CHECK(names == "up norms gain ");
+  CHECK(boost::hana::second(boost::hana::accessors<Layer<Shape>>()[boost::hana::size_c<2>])(layer).given);
 }
 
 TEST_CASE("an absent slot leaves no trace") {

@@ -71,3 +71,16 @@ TEST_CASE("what differentiation refuses") {
   CHECK_THAT(message_of([] { (void)value_and_grad(single, wrt<"x">, grad_dtype<"y", f32>).trace(); }),
              Catch::Contains("argument `y`"));
 }
+
+TEST_CASE("linearize hands saved values from forward to backward") {
+  const auto both = linearize(single, wrt<"weight">, grad_dtype<"weight", f32>);
+  const detail::LinearizedGraphs graphs = detail::linearize(single.trace(), single.name(), both.request(), {});
+  REQUIRE_FALSE(graphs.saved.empty());
+  CHECK(graphs.forward->name == "single/forward");
+  CHECK(graphs.forward->outputs.size() == 1 + graphs.saved.size());
+  CHECK(graphs.forward->outputs[0].name == "value");
+  const std::string backward = signature_of(*graphs.backward);
+  CHECK_THAT(backward, Catch::StartsWith("single/backward(") && Catch::EndsWith("-> grad.weight:f32)"));
+  for (const std::string& saved : graphs.saved) CHECK_THAT(backward, Catch::Contains(saved + " "));
+  CHECK_THAT(backward, Catch::Contains("upstream.value "));
+}

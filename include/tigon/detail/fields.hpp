@@ -77,7 +77,21 @@ struct Member {
 #define TIGON_ACCESSOR_NOW(context, name)                       \
   ::boost::hana::make_pair(::tigon::detail::hana_name<#name>(), \
                            ::tigon::detail::Member<decltype(&context::name), &context::name>{})
+// Besides Hana's accessors, which cost nothing until they are used, the two visits that the library itself makes:
+// written out by the preprocessor they compile several times faster than a walk over a Hana sequence.
+#define TIGON_VISIT(context, field) visit_field(TIGON_STRING(TIGON_FIELD_NAME field), object.TIGON_FIELD_NAME field);
+#define TIGON_VISIT_PAIR(context, field) visit_pair(object.TIGON_FIELD_NAME field, like.TIGON_FIELD_NAME field);
 #define TIGON_ACCESSORS(Name, ...)                                                                                     \
   struct hana_accessors_impl {                                                                                         \
     static constexpr auto apply() { return ::boost::hana::make_tuple(TIGON_LIST(TIGON_ACCESSOR, Name, __VA_ARGS__)); } \
+  };                                                                                                                   \
+  struct tigon_fields {                                                                                                \
+    template <class TigonStruct, class TigonVisit>                                                                     \
+    static void visit(TigonStruct& object, const TigonVisit& visit_field) {                                            \
+      TIGON_FOR_EACH(TIGON_VISIT, Name, __VA_ARGS__)                                                                   \
+    }                                                                                                                  \
+    template <class TigonStruct, class TigonLike, class TigonVisit>                                                    \
+    static void visit_pairs(TigonStruct& object, const TigonLike& like, const TigonVisit& visit_pair) {                \
+      TIGON_FOR_EACH(TIGON_VISIT_PAIR, Name, __VA_ARGS__)                                                              \
+    }                                                                                                                  \
   }

@@ -1,12 +1,8 @@
 // Visits every slot of an argument or result struct with its path: nested structs, arrays and vectors, "layers[3].up".
 #pragma once
 #include <array>
-#include <boost/hana/at.hpp>
-#include <boost/hana/first.hpp>
-#include <boost/hana/for_each.hpp>
-#include <boost/hana/length.hpp>
-#include <boost/hana/second.hpp>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -17,7 +13,7 @@ namespace tigon::detail {
 template <class T>
 concept SlotLike = requires { typename std::remove_cvref_t<T>::tigon_slot; };
 template <class T>
-concept Struct = requires { typename std::remove_cvref_t<T>::hana_accessors_impl; };
+concept Struct = requires { typename std::remove_cvref_t<T>::tigon_fields; };
 
 // A struct may name one field whose own fields' paths do not mention it.
 template <class T, class Field>
@@ -38,8 +34,8 @@ inline constexpr bool is_sequence<std::vector<T, Allocator>> = true;
 
 // f(path, slot). The path grows and shrinks in place; a caller that keeps it copies it.
 template <class T, class F>
-void visit_slots(T&& object, std::string& path, F& f) {
-  using Plain = std::remove_cvref_t<T>;
+void visit_slots(T& object, std::string& path, F& f) {
+  using Plain = std::remove_const_t<T>;
   if constexpr (SlotLike<T>) {
     f(path, object);
   } else if constexpr (is_sequence<Plain>) {
@@ -53,14 +49,13 @@ void visit_slots(T&& object, std::string& path, F& f) {
     static_assert(
         Struct<T>,
         "tigon: a field is a slot, a struct made by TIGON_ARGS or TIGON_OUT, or an array or vector of those.");
-    boost::hana::for_each(boost::hana::accessors<Plain>(), [&](const auto& accessor) {
+    Plain::tigon_fields::visit(object, [&](const char* name, auto& field) {
       const std::size_t length = path.size();
-      using Field = std::remove_cvref_t<decltype(boost::hana::second(accessor)(object))>;
-      if (!is_transparent<Plain, Field>(boost::hana::first(accessor).c_str())) {
+      if (!is_transparent<Plain, std::remove_cvref_t<decltype(field)>>(name)) {
         if (length != 0) path += '.';
-        path += boost::hana::first(accessor).c_str();
+        path += name;
       }
-      visit_slots(boost::hana::second(accessor)(object), path, f);
+      visit_slots(field, path, f);
       path.resize(length);
     });
   }
@@ -68,20 +63,16 @@ void visit_slots(T&& object, std::string& path, F& f) {
 
 // f(slot), without paths: nothing is allocated.
 template <class T, class F>
-void visit_slots(T&& object, F& f) {
-  using Plain = std::remove_cvref_t<T>;
+void visit_slots(T& object, F& f) {
+  using Plain = std::remove_const_t<T>;
   if constexpr (SlotLike<T>) {
     f(object);
   } else if constexpr (is_sequence<Plain>) {
     for (auto& element : object) visit_slots(element, f);
   } else {
-    boost::hana::for_each(boost::hana::accessors<Plain>(),
-                          [&](const auto& accessor) { visit_slots(boost::hana::second(accessor)(object), f); });
+    Plain::tigon_fields::visit(object, [&](const char*, auto& field) { visit_slots(field, f); });
   }
 }
-
-template <std::size_t I = 0, class T, class U, class F>
-void visit_fields(T& object, const U& like, F& f);
 
 // f(a, b) for the slots of two structs of one template; the vectors of the first become as long as the second's.
 template <class T, class U, class F>
@@ -92,17 +83,7 @@ void visit_pairs(T& object, const U& like, F& f) {
     if constexpr (requires { object.resize(like.size()); }) object.resize(like.size());
     for (std::size_t i = 0; i < like.size(); ++i) visit_pairs(object[i], like[i], f);
   } else {
-    visit_fields(object, like, f);
-  }
-}
-template <std::size_t I, class T, class U, class F>
-void visit_fields(T& object, const U& like, F& f) {
-  constexpr auto mine = boost::hana::accessors<T>();
-  constexpr auto theirs = boost::hana::accessors<U>();
-  if constexpr (I < decltype(boost::hana::length(mine))::value) {
-    visit_pairs(boost::hana::second(boost::hana::at_c<I>(mine))(object),
-                boost::hana::second(boost::hana::at_c<I>(theirs))(like), f);
-    visit_fields<I + 1>(object, like, f);
+    T::tigon_fields::visit_pairs(object, like, [&](auto& mine, const auto& theirs) { visit_pairs(mine, theirs, f); });
   }
 }
 
