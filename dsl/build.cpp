@@ -41,6 +41,10 @@ bool needs_floats(const Monoid& monoid) {
          std::any_of(monoid.finishes.begin(), monoid.finishes.end(),
                      [&](const Finish& f) { return floats(f.program); });
 }
+bool same_law(const Monoid& a, const Monoid& b) {
+  return a.operand_count == b.operand_count && a.state == b.state && a.lift == b.lift && a.merge == b.merge &&
+         a.finishes == b.finishes && a.commutative == b.commutative;
+}
 bool keeps_truth(const Monoid& monoid) {
   return std::all_of(monoid.state.begin(), monoid.state.end(), [](ValueClass c) { return c == ValueClass::truth; });
 }
@@ -240,7 +244,11 @@ NodeId Builder::broadcast(NodeId operand, AxisSet axes) { return view(operand, {
 int Builder::monoid(const Monoid& monoid) {
   std::vector<Monoid>& table = state_->graph.monoids;
   for (std::size_t i = 0; i < table.size(); ++i)
-    if (table[i].name == monoid.name) return static_cast<int>(i);
+    if (table[i].name == monoid.name) {
+      if (same_law(table[i], monoid)) return static_cast<int>(i);
+      throw Error({.function = state_->graph.name, .argument = monoid.name, .cure = "Rename one of them"},
+                  "two different monoids have one name");
+    }
   if (monoid.state.empty() || monoid.state.size() > 4 || monoid.identity.size() != monoid.state.size()) {
     throw Error({.function = state_->graph.name, .argument = monoid.name, .found = std::to_string(monoid.state.size())},
                 "a monoid's state has one to four slots, each with its identity");

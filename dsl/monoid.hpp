@@ -15,6 +15,7 @@ struct Finish {
   std::string name;
   ValueClass value_class = ValueClass::element;
   ScalarProgram program;  // inputs: the state's slots; one result
+  bool operator==(const Finish&) const = default;
 };
 
 // What an adjoint rule is given: the fold, its operands, and the cotangent of each finish (absent where nobody reads

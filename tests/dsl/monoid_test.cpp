@@ -92,6 +92,12 @@ TEST_CASE("a monoid that breaks its law is refused by name") {
   wrong.identity = {1.0};
   CHECK_THROWS_WITH(check_monoid(wrong), Catch::Contains("off_by_one") && Catch::Contains("bit for bit"));
 
+  Make g;
+  g.monoid(BuiltinMonoid::sum);
+  Monoid other = builtin_monoid(BuiltinMonoid::max);
+  other.name = "sum";
+  CHECK_THROWS_WITH(g.monoid(other), Catch::Contains("two different monoids"));
+
   Monoid difference = builtin_monoid(BuiltinMonoid::sum);
   difference.name = "difference";
   ProgramBuilder p;
