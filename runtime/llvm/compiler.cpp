@@ -11,7 +11,15 @@ namespace {
 
 using namespace llvm_c;
 
-constexpr const char* default_passes = "always-inline,function(sroa,early-cse,instcombine,simplifycfg,early-cse)";
+// From 18 on, instcombine aborts the process' use of LLVM when one round is not enough, unless told not to check.
+constexpr const char* default_passes =
+    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,early-cse)";
+constexpr const char* passes_before_18 = "always-inline,function(sroa,early-cse,instcombine,simplifycfg,early-cse)";
+
+const char* passes_of(const LlvmSession& session) {
+  const int major = std::atoi(session.version.c_str());
+  return major < 18 ? passes_before_18 : default_passes;
+}
 
 // The line that a message such as "kernel:12:5: error: ..." points at; 0 if it points at none.
 size_t line_in(const std::string& message) {
@@ -87,7 +95,7 @@ class Compilation {
       api_.module_set_layout(module.get(), layout.get());
     }
 
-    const char* passes = settings_.passes == nullptr ? default_passes : settings_.passes;
+    const char* passes = settings_.passes == nullptr ? passes_of(session_) : settings_.passes;
     if (*passes != '\0') {
       LlvmOwned<PassOptions> options(session_, api_.pass_options_dispose, api_.pass_options_create());
       api_.pass_options_loop_vectorize(options.get(), 0);
@@ -142,7 +150,7 @@ const std::string& LlvmCompiler::path() const { return session_->library.path();
 bool LlvmCompiler::usable() const { return !session_->unusable.load(); }
 
 std::string LlvmCompiler::identity() const {
-  return fmt::format("LLVM {} build {} passes {} level {}", session_->version, session_->build_id, default_passes,
+  return fmt::format("LLVM {} build {} passes {} level {}", session_->version, session_->build_id, passes_of(*session_),
                      codegen_default);
 }
 
