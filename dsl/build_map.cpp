@@ -81,10 +81,10 @@ NodeId Builder::cast(DType dtype, NodeId operand) {
   const Graph& graph = state_->graph;
   if (node(operand).dtype == dtype) return operand;
   if (const std::optional<double> value = constant_value(graph, operand)) {
-    const DType from = node(operand).dtype;
-    if (from != DType::i64 || std::fabs(*value) < 9007199254740992.0) {  // 2^53: exact in f64
-      if (std::isfinite(*value) || is_floating(dtype)) return constant(dtype, *value);
-    }
+    const bool exact = node(operand).dtype != DType::i64 || std::fabs(*value) < 9007199254740992.0;  // 2^53
+    const double limit = dtype == DType::i32 ? 2147483648.0 : 9007199254740992.0;
+    const bool fits = is_floating(dtype) || dtype == DType::boolean || std::fabs(*value) < limit;  // NaN does not fit
+    if (exact && fits) return constant(dtype, *value);
   }
   if (node(operand).kind == NodeKind::cast) {
     const NodeId inner = graph.operands(operand)[0];

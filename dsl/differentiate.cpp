@@ -127,10 +127,11 @@ class Differentiator {
       }
       contribute(no_node, 0, output.node, {builder_.constant(arithmetic(output.dtype), 1)});
     }
+    int number = 0;
     for (const std::string& name : options_.upstreams) {
       const OutputInfo& output = find_output(name);
       const NodeId upstream = builder_.input(upstream_name(name), output.dtype, output.axes);
-      contribute(no_node, 0, output.node, {upstream});
+      contribute(no_node, ++number, output.node, {upstream});
     }
   }
 
@@ -155,7 +156,7 @@ class Differentiator {
   std::optional<Cotangent> total(NodeId id) {
     std::vector<Contribution>& parts = contributions_[id];
     if (parts.empty()) return std::nullopt;
-    std::stable_sort(parts.begin(), parts.end(), [](const Contribution& a, const Contribution& b) {
+    std::sort(parts.begin(), parts.end(), [](const Contribution& a, const Contribution& b) {
       return std::pair(a.user + 1, a.operand) < std::pair(b.user + 1, b.operand);  // the seed (no_node) first
     });
     sharpen(parts);

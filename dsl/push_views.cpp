@@ -49,7 +49,10 @@ class ViewPusher {
         result = builder.remake(old_, id, operands);
         break;
     }
-    if (plain_[id]) is_plain_.push_back(result);
+    if (plain_[id]) {
+      if (is_plain_.size() <= result) is_plain_.resize(result + 1);
+      is_plain_[result] = true;
+    }
     return result;
   }
 
@@ -80,7 +83,7 @@ class ViewPusher {
       case NodeKind::cast:
         return builder.cast(n.dtype, push(builder, operands[0], terms));
       case NodeKind::finish: {
-        const bool shared = std::find(is_plain_.begin(), is_plain_.end(), id) != is_plain_.end();
+        const bool shared = id < is_plain_.size() && is_plain_[id];
         if (builder.node(operands[0]).kind != NodeKind::fold || shared) break;
         const FoldInfo fold = builder.graph().fold(operands[0]);
         const AxisSet folded = builder.graph().folded_axes(operands[0]);
@@ -188,7 +191,7 @@ class ViewPusher {
 
   const Graph& old_;
   std::vector<bool> plain_;
-  std::vector<NodeId> is_plain_;  // new nodes that are plain
+  std::vector<bool> is_plain_;  // by new node: made from a plain one
 };
 
 }  // namespace

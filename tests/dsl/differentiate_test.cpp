@@ -174,6 +174,44 @@ TEST_CASE("gathers: one-hot, constant, affine in an own axis, window on its own 
   check_gradient(r.done(), {"x"}, {5, 3});
 }
 
+TEST_CASE("a relu network: masks go onto the cotangent, and every product stays a contraction") {
+  Make g("mlp");
+  const AxisId t = g.ax("tokens"), f = g.ax("width"), h = g.ax("hidden"), o = g.ax("out");
+  const NodeId x = g.in("x", {t, h}), up = g.in("up", {f, h}), down = g.in("down", {o, f});
+  const NodeId inner = g.m(relu, g.sum(g.m(mul, x, up), {h}));
+  const NodeId y = g.sum(g.m(mul, inner, down), {f});
+  g.out("loss", g.mean(g.m(mul, y, g.m(sin, y)), {t, o}));
+  const Graph graph = g.done();
+  check_gradient(graph, {"x", "up", "down"}, {4, 5, 3, 2});
+  const Graph gradient =
+      prepare(differentiate(graph, {.wrt = {"x", "up", "down"}, .output = "loss"}), {4, 5, 3, 2}, {});
+  INFO(print(gradient));
+  int contractions = 0;
+  for (NodeId id = 0; id < gradient.nodes.size(); ++id) contractions += contraction_at(gradient, id) ? 1 : 0;
+  CHECK(contractions == 6);
+}
+
+TEST_CASE("a clipped policy ratio: min, clamp, a reference, masks per token, a mean per sequence") {
+  Make g("grpo");
+  const AxisId b = g.ax("batch"), s = g.ax("time"), v = g.ax("vocab");
+  const NodeId x = g.in("x", {b, s, v}), y = g.in("chosen", {b, s}, DType::i32),
+               keep = g.in("keep", {b, s}, DType::i32);
+  const NodeId advantage = g.in("advantage", {b}), old = g.in("old", {b, s});
+  const NodeId logp = g.m(sub, g.gather(x, y, v, IndexPolicy::checked), g.lse(x, v));
+  const NodeId ratio = g.m(exp, g.m(sub, logp, old));
+  const NodeId plain = g.m(mul, ratio, advantage);
+  const NodeId clipped = g.m(mul, g.m(clamp, ratio, g.num(0.8), g.num(1.3)), advantage);
+  const NodeId gap = g.m(sub, old, logp);
+  const NodeId kl = g.m(sub, g.m(expm1, gap), gap);
+  const NodeId each = g.m(sub, g.m(mul, kl, g.scalar("beta", DType::f32)), g.m(min, plain, clipped));
+  const NodeId valid = g.m(not_equal, keep, g.integer(DType::i32, 0));
+  const NodeId count = g.m(max, g.sum(g.cast(DType::f32, valid), {s}), g.num(1));
+  const NodeId total = g.sum(g.m(where, valid, each, g.num(0)), {s});
+  g.out("loss", g.mean(g.m(div, total, count), {b}));
+  const Graph graph = g.done();
+  for (unsigned seed = 0; seed < 4; ++seed) check_gradient(graph, {"x", "old", "advantage"}, {2, 3, 4}, seed);
+}
+
 TEST_CASE("views: split, merge, rename and broadcast") {
   Make g;
   const AxisId n = g.ax("n"), p = g.ax("p"), pair = g.ax("pair", 2), m = g.ax("m"), n2 = g.ax("n2");
