@@ -45,7 +45,8 @@ void CpuLowering::add_variables(Group& group, FoldId fold, const LanePlan& plan)
     return slots;
   };
   for (int copy = 0; copy < plan.copies; ++copy) group.copies.push_back(add(plan.width));
-  if (group.lanes != no_loop && plan.width > 1 && !machine_.has_masks) group.tail = add(1);
+  group.tail_width = group.lanes == no_loop ? 0 : plan.tail;
+  if (group.tail_width > 0) group.tail = add(group.tail_width);
 }
 
 void CpuLowering::open_folds(const loops::Loop& loop) {
@@ -114,7 +115,7 @@ void CpuLowering::lower_merge(const loops::Merge& merge) {
   std::vector<std::string> names(slots, fold.name);
   const int copies = lanes_ ? lanes_->copies : 1;
   for (int copy = 0; copy < copies; ++copy) {
-    const bool tail = lanes_ && lanes_->scalar_tail && !open.per_lane;
+    const bool tail = lanes_ && lanes_->tail && !open.per_lane;
     const std::size_t number = static_cast<std::size_t>(copy + (lanes_ && !open.per_lane ? lanes_->accumulator : 0));
     const std::vector<VariableId>& variables = tail ? group->tail : group->copies.at(number);
     State inputs = read_state(variables, fold.name);
@@ -151,6 +152,20 @@ CpuLowering::State CpuLowering::merge_states(FoldId fold, const State& earlier, 
                      std::vector<std::string>(earlier.size(), f.name));
 }
 
+// Lower halves with upper halves, down to one lane.
+CpuLowering::State CpuLowering::reduce_lanes(FoldId fold, State state, int width) {
+  for (; width > 1; width /= 2) {
+    State low;
+    State high;
+    for (const ValueId slot : state) {
+      low.push_back(emit_.slice(slot, 0, width / 2));
+      high.push_back(emit_.slice(slot, width / 2, width / 2));
+    }
+    state = merge_states(fold, low, high);
+  }
+  return state;
+}
+
 CpuLowering::State CpuLowering::reduce_group(FoldId fold, const Group& group) {
   const std::string& name = nest_.folds[fold].name;
   std::vector<State> states;
@@ -162,18 +177,9 @@ CpuLowering::State CpuLowering::reduce_group(FoldId fold, const Group& group) {
     if (states.size() % 2 != 0) merged.push_back(states.back());
     states = std::move(merged);
   }
-  State state = states[0];
-  for (int width = group.width; width > 1; width /= 2) {
-    State low;
-    State high;
-    for (const ValueId slot : state) {
-      low.push_back(emit_.slice(slot, 0, width / 2));
-      high.push_back(emit_.slice(slot, width / 2, width / 2));
-    }
-    state = merge_states(fold, low, high);
-  }
-  if (!group.tail.empty()) state = merge_states(fold, state, read_state(group.tail, name));
-  return state;
+  const State state = reduce_lanes(fold, states[0], group.width);
+  if (group.tail.empty()) return state;
+  return merge_states(fold, state, reduce_lanes(fold, read_state(group.tail, name), group.tail_width));
 }
 
 void CpuLowering::close_folds(const loops::Loop& loop) {

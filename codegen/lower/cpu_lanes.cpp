@@ -59,16 +59,20 @@ CpuLowering::LanePlan CpuLowering::plan_lanes(const loops::Loop& loop) {
   const Expr& begin = nest_.exprs[loop.begin];
   const Expr& end = nest_.exprs[loop.end];
   std::int64_t count = std::int64_t{1} << 40;
-  if (begin.kind == ExprKind::constant && end.kind == ExprKind::constant)
-    count = std::max<std::int64_t>(end.integer - begin.integer, 1);
+  const bool constant = begin.kind == ExprKind::constant && end.kind == ExprKind::constant;
+  if (constant) count = std::max<std::int64_t>(end.integer - begin.integer, 1);
   while (plan.width > 1 && plan.width / 2 >= count) plan.width /= 2;
   // 64 elements in flight keep the depth of a sum within its contract and hide the latency of an addition.
   plan.copies = std::max(1, 64 / plan.width);
   if (!plan.folds) plan.copies = std::min(plan.copies, 4);
-  const int limit = plan.folds ? 640 : 128;
+  const int limit = plan.folds ? 2560 : 128;  // in units of the scalar table's cost
   while (plan.copies > 1 && (plan.copies * cost > limit || std::int64_t{plan.copies} * plan.width > count))
     plan.copies /= 2;
-  if (ordered) plan = {1, 1, plan.jam, plan.folds};
+  if (ordered) plan.width = plan.copies = 1;
+  // A rest that is known to fill a narrower vector needs no mask.
+  if (plan.width > 1) plan.tail = machine_.has_masks ? 0 : 1;
+  const auto rest = static_cast<int>(constant ? count % plan.width : 0);
+  if (rest > 0 && (rest & (rest - 1)) == 0) plan.tail = rest;
   plans_[loop.id] = plan;
   return plan;
 }
@@ -84,8 +88,7 @@ void CpuLowering::enter_lanes(const loops::Loop& loop) {
 
 void CpuLowering::leave_lanes() { lanes_.reset(); }
 
-void CpuLowering::lane_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end,
-                            bool scalar_tail) {
+void CpuLowering::lane_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end, bool tail) {
   if (emit_.is_constant(begin) && emit_.is_constant(end) &&
       emit_.constant_integer(begin) >= emit_.constant_integer(end))
     return;
@@ -95,12 +98,12 @@ void CpuLowering::lane_loop(const loops::Loop& loop, const LanePlan& plan, Value
   f.step = plan.width * plan.copies;
   f.index = emit_.index_value(loop.name);
   open(f.body, written_in(loop.body));
-  lane_bodies(loop, plan, f.index, scalar_tail);
+  lane_bodies(loop, plan, f.index, tail);
   close();
   emit_.block().push_back({std::move(f)});
 }
 
-void CpuLowering::lane_bodies(const loops::Loop& loop, const LanePlan& plan, ValueId first, bool scalar_tail) {
+void CpuLowering::lane_bodies(const loops::Loop& loop, const LanePlan& plan, ValueId first, bool tail) {
   const int rounds = plan.jam ? 1 : plan.copies;
   for (int round = 0; round < rounds; ++round) {
     open(emit_.block());
@@ -109,7 +112,7 @@ void CpuLowering::lane_bodies(const loops::Loop& loop, const LanePlan& plan, Val
     lanes.width = plan.width;
     lanes.copies = plan.jam ? plan.copies : 1;
     lanes.accumulator = round;
-    lanes.scalar_tail = scalar_tail;
+    lanes.tail = tail;
     lanes.depth = depth();
     for (int copy = 0; copy < lanes.copies; ++copy)
       lanes.first.push_back(emit_.add(first, emit_.integer((round + copy) * plan.width)));
@@ -184,12 +187,15 @@ ValueId CpuLowering::bytes_past(const StreamTarget& target, ValueId elements) {
   return emit_.operation(ScalarOp::bit_and, {address, emit_.integer(target.vector_bytes - 1)}, "past");
 }
 
-// Fewer elements than a vector has: one masked vector or a scalar loop.
+// Fewer elements than a vector has: a narrower vector that they fill, one masked vector, or a scalar loop.
 void CpuLowering::partial_lanes(const loops::Loop& loop, const LanePlan& plan, ValueId first, ValueId end) {
-  if (machine_.has_masks) return masked_tail(loop, plan, first, emit_.sub(end, first));
-  LanePlan scalar;
-  scalar.jam = plan.jam;
-  lane_loop(loop, scalar, first, end, true);
+  const ValueId rest = emit_.sub(end, first);
+  const bool fills = emit_.is_constant(rest) && emit_.constant_integer(rest) == plan.tail;
+  if (!fills && machine_.has_masks) return masked_tail(loop, plan, first, rest);
+  LanePlan narrow;
+  narrow.width = fills ? plan.tail : 1;
+  narrow.jam = plan.jam;
+  lane_loop(loop, narrow, first, end, true);
 }
 
 // The main loop. With several streaming stores, or folds whose order may not follow an address, it is written twice

@@ -41,6 +41,7 @@ class CpuLowering {
   struct LanePlan {
     int width = 1;       // lanes of a vector
     int copies = 1;      // vectors per iteration of the main loop
+    int tail = 0;        // lanes of the narrower vectors that do the rest; 0: one masked vector does
     bool jam = false;    // copies advance together, statement by statement (there are loops inside)
     bool folds = false;  // it updates folds that outlive an iteration
   };
@@ -48,17 +49,18 @@ class CpuLowering {
     const loops::Loop* loop = nullptr;
     int width = 1;
     int copies = 1;
-    int accumulator = 0;       // number of the first copy
-    bool scalar_tail = false;  // the rest of a vector loop, one by one
-    int depth = 0;             // scope of the body
-    Parts first;               // index of the first lane, by copy
+    int accumulator = 0;  // number of the first copy
+    bool tail = false;    // the rest of a vector loop, in narrower vectors
+    int depth = 0;        // scope of the body
+    Parts first;          // index of the first lane, by copy
   };
   // The accumulators that one lanes loop, or the code outside lanes loops, uses for a fold.
   struct Group {
     LoopId lanes = no_loop;
     int width = 1;
     std::vector<std::vector<VariableId>> copies;  // by copy, by state slot
-    std::vector<VariableId> tail;                 // scalars, where the tail is a scalar loop
+    int tail_width = 0;
+    std::vector<VariableId> tail;  // of that width, where the rest is done in narrower vectors
   };
   struct OpenFold {
     std::vector<Group> groups;
@@ -124,8 +126,8 @@ class CpuLowering {
   void lower_serial(const loops::Loop& loop, ValueId begin, ValueId end);
   void lower_unrolled(const loops::Loop& loop, std::int64_t begin, std::int64_t end);
   void lower_lanes(const loops::Loop& loop);
-  void lane_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end, bool scalar_tail);
-  void lane_bodies(const loops::Loop& loop, const LanePlan& plan, ValueId first, bool scalar_tail);
+  void lane_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end, bool tail);
+  void lane_bodies(const loops::Loop& loop, const LanePlan& plan, ValueId first, bool tail);
   void masked_tail(const loops::Loop& loop, const LanePlan& plan, ValueId first, ValueId rest);
   void blocks_loop(const loops::Loop& loop, const LanePlan& plan, ValueId begin, ValueId end,
                    const std::vector<StreamTarget>& targets, ValueId head);
@@ -180,6 +182,7 @@ class CpuLowering {
   void add_variables(Group& group, FoldId fold, const LanePlan& plan);
   void lower_merge(const loops::Merge& merge);
   State merge_states(FoldId fold, const State& earlier, const State& later);
+  State reduce_lanes(FoldId fold, State state, int width);
   State reduce_group(FoldId fold, const Group& group);
   State read_state(const std::vector<VariableId>& variables, const std::string& name);
   DType slot_dtype(FoldId fold, std::size_t slot) const;

@@ -487,3 +487,47 @@ TEST_CASE("branches by row, unrolled loops and scalar folds", "[loops]") {
     CHECK(y0[row] == expected);
   }
 }
+
+TEST_CASE("rows of constant length write nothing behind their end", "[loops]") {
+  // LLVM 22.1.8 turns a masked store of narrowed numbers under a constant mask of one lane into a store of the wide
+  // number: a known rest of 1 must not be masked.
+  for (const std::int64_t columns : {1, 2, 3, 5, 17, 33, 40, 65, 72}) {
+    Rows rows("narrow", columns);
+    auto& b = rows.builder;
+    const auto x = rows.matrix("x");
+    const auto y = rows.matrix("y", DType::bf16, Access::write);
+    const auto flag = rows.matrix("flag", DType::boolean, Access::write);
+    const auto total = rows.vector_of(rows.row_axis, "total", DType::f32, Access::write);
+    const auto sum = b.fold("sum", builtin(b, dsl::BuiltinMonoid::sum), DType::f32);
+    rows.rows_part([&](Block& body, ExprId row) {
+      Loop lanes = rows.lanes();
+      lanes.folds = {sum};
+      const ExprId i = rows.index(lanes);
+      const ExprId v = b.load(x, {row, i});
+      lanes.body.push_back(loops::store(y, {row, i}, b.cast(DType::bf16, v)));
+      lanes.body.push_back(loops::store(flag, {row, i}, b.less(b.number(DType::f32, 0), v)));
+      lanes.body.push_back(loops::update(sum, {v}));
+      body.push_back(statement(lanes));
+      body.push_back(loops::store(total, {row}, b.finish(sum, 0)));
+    });
+    for (const auto& machine : machines()) {
+      const NestKernel kernel = compile_nest(b.nest, machine);
+      INFO(label(machine, columns) << "\n" << kernel.text);
+      const auto size = static_cast<std::size_t>(columns);
+      std::vector<float> data = numbers(size), totals(2, 9);
+      std::vector<bf16> narrow(size + 16, bf16{0x5a5a});
+      std::vector<std::uint8_t> flags(size + 16, 9);
+      run_nest(kernel, launch_rows(1, columns, {data.data(), narrow.data(), flags.data(), totals.data()}, 1));
+      std::size_t wrong = 0;
+      double expected = 0;
+      for (std::size_t i = 0; i < size; ++i) {
+        expected += static_cast<double>(data[i]);
+        wrong += narrow[i].bits != to_bf16(data[i]).bits || flags[i] != (data[i] > 0 ? 1 : 0);
+      }
+      for (std::size_t i = size; i < size + 16; ++i) wrong += narrow[i].bits != 0x5a5a || flags[i] != 9;
+      CHECK(wrong == 0);
+      CHECK(static_cast<double>(totals[0]) == Approx(expected).margin(1e-5));
+      CHECK(totals[1] == 9);
+    }
+  }
+}
