@@ -163,6 +163,11 @@ Cotangent CotangentAlgebra::factor_common(std::span<Cotangent> cotangents) const
 Cotangent CotangentAlgebra::add(const Cotangent& a, const Cotangent& b) const {
   std::array<Cotangent, 2> both{a, b};
   Cotangent sum = factor_common(both);
+  if (both[0].value == both[1].value) {  // twice the same: a doubled scale
+    sum.value = both[0].value;
+    sum.scale.number *= 2;
+    return sum;
+  }
   sum.value = builder_.map(ScalarOp::add, {both[0].value, both[1].value});
   normalise(sum);
   return sum;

@@ -1,5 +1,6 @@
 // Reverse-mode differentiation of a graph into a graph of the same node kinds.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ struct Linearized {
   Graph forward;
   Graph backward;
 };
-Linearized linearize(const Graph& graph, const DifferentiateOptions& options);
+// `before_cut`, if given, sees forward and backward as one graph: with `prepare` there, what is rounded to 16 bits is
+// saved in 16 bits.
+Linearized linearize(const Graph& graph, const DifferentiateOptions& options,
+                     const std::function<Graph(const Graph&)>& before_cut = {});
 
 }  // namespace tigon::dsl

@@ -125,7 +125,8 @@ class Cut {
 
 }  // namespace
 
-Linearized linearize(const Graph& graph, const DifferentiateOptions& options) {
+Linearized linearize(const Graph& graph, const DifferentiateOptions& options,
+                     const std::function<Graph(const Graph&)>& before_cut) {
   DifferentiateOptions vjp = options;
   vjp.output.clear();
   vjp.keep_outputs = true;
@@ -133,7 +134,8 @@ Linearized linearize(const Graph& graph, const DifferentiateOptions& options) {
     for (const OutputInfo& output : graph.outputs)
       if (is_floating(output.dtype)) vjp.upstreams.push_back(output.name);
   }
-  const Graph whole = simplify(erase_attach(differentiate(graph, vjp)));
+  Graph whole = simplify(erase_attach(differentiate(graph, vjp)));
+  if (before_cut) whole = before_cut(whole);
   return Cut(whole, vjp).run();
 }
 

@@ -11,30 +11,35 @@ bool is_op(const Graph& graph, NodeId id, ScalarOp op) {
   return graph.node(id).kind == NodeKind::map && graph.op(id) == op;
 }
 
-// The 16-bit dtype that holds every value of the factor exactly, if there is one: it is a widened value, perhaps
-// masked.
-std::optional<DType> held_in_16_bits(const Graph& graph, NodeId id) {
+using Rounded = std::vector<std::optional<DType>>;  // by node
+
+// The 16-bit dtype that a factor is kept in, if there is one: it is a widened value, perhaps masked, or another
+// contraction rounds it already.
+std::optional<DType> held_in_16_bits(const Graph& graph, const Rounded& rounded, NodeId id) {
+  if (rounded[id]) return rounded[id];
   if (graph.node(id).kind == NodeKind::cast && graph.node(id).dtype == DType::f32) {
     const DType from = graph.node(graph.operands(id)[0]).dtype;
     if (is_16_bit_float(from)) return from;
   }
   if (is_op(graph, id, ScalarOp::where) && is_zero(graph, graph.operands(id)[2])) {
-    return held_in_16_bits(graph, graph.operands(id)[1]);
+    return held_in_16_bits(graph, rounded, graph.operands(id)[1]);
   }
   return std::nullopt;
 }
 
 // Whether the contraction's value is read by anything but scaling, masking, adding and rounding on its way to an
-// output: only then does it live in memory as a value of its own.
+// output: only then does it live in memory as a value of its own. Sums of contractions are one accumulator:
+// `accumulated` marks them and their terms.
 class ReadAgain {
  public:
-  explicit ReadAgain(const Graph& graph) : read_(graph.nodes.size()) {
+  ReadAgain(const Graph& graph, const Rounded& accumulated) : read_(graph.nodes.size()) {
     for (NodeId id = static_cast<NodeId>(graph.nodes.size()); id-- > 0;) {
       const auto operands = graph.operands(id);
       for (std::size_t k = 0; k < operands.size(); ++k) {
         const bool passes = passes_on(graph, id, static_cast<int>(k));
         const bool rounded = graph.node(id).kind == NodeKind::cast && is_16_bit_float(graph.node(id).dtype);
-        if (!rounded && (!passes || read_[id])) read_[operands[k]] = true;
+        const bool one_accumulator = accumulated[id] && accumulated[operands[k]];
+        if (!rounded && !one_accumulator && (!passes || read_[id])) read_[operands[k]] = true;
       }
     }
   }
@@ -96,34 +101,73 @@ double contraction_work(const Contraction& contraction, const Extents& extents) 
   return work;
 }
 
+namespace {
+
+// What is rounded to which dtype: factors by node, the folds concerned, and results (sums of contractions too) by node.
+struct Decisions {
+  Rounded factors;
+  Rounded folds;
+  Rounded results;
+};
+
+// The contractions that one 16-bit factor makes 16-bit; a factor that is rounded for one is rounded for all.
+void decide_factors(const Graph& graph, const std::vector<Contraction>& large, Decisions& decided) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Contraction& c : large) {
+      if (decided.folds[c.fold]) continue;
+      const std::optional<DType> a = held_in_16_bits(graph, decided.factors, c.a);
+      const std::optional<DType> b = held_in_16_bits(graph, decided.factors, c.b);
+      if ((!a && !b) || (a && b && *a != *b)) continue;
+      const DType dtype = a ? *a : *b;
+      decided.folds[c.fold] = decided.factors[c.a] = decided.factors[c.b] = dtype;
+      changed = true;
+    }
+  }
+}
+
+void decide_results(const Graph& graph, const std::vector<Contraction>& large, std::optional<DType> keep,
+                    Decisions& decided) {
+  Rounded accumulated(graph.nodes.size());
+  for (const Contraction& c : large)
+    if (decided.folds[c.fold]) accumulated[c.finish] = keep.value_or(*decided.folds[c.fold]);
+  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+    if (!is_op(graph, id, ScalarOp::add) && !is_op(graph, id, ScalarOp::sub)) continue;
+    const NodeId left = graph.operands(id)[0];
+    const NodeId right = graph.operands(id)[1];
+    const bool same_shape = graph.node(left).axes == graph.node(right).axes;
+    if (same_shape && accumulated[left] && accumulated[left] == accumulated[right]) accumulated[id] = accumulated[left];
+  }
+  const ReadAgain read_again(graph, accumulated);
+  for (NodeId id = 0; id < graph.nodes.size(); ++id)
+    if (accumulated[id] && is_16_bit_float(*accumulated[id]) && read_again(id)) decided.results[id] = accumulated[id];
+}
+
+}  // namespace
+
 Graph round_contractions(const Graph& graph, const Extents& extents, const RoundingOptions& options) {
   if (options.exact) return graph;
-  // By fold, and by finish: the dtype that factors and result are rounded to.
-  std::vector<std::optional<DType>> factors(graph.nodes.size());
-  std::vector<std::optional<DType>> results(graph.nodes.size());
-  const ReadAgain read_again(graph);
+  std::vector<Contraction> large;
   const std::vector<bool> live = live_nodes(graph);
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const std::optional<Contraction> c = live[id] ? contraction_at(graph, id) : std::nullopt;
-    if (!c || graph.node(id).dtype != DType::f32 || contraction_work(*c, extents) < double{large_contraction}) continue;
-    const std::optional<DType> a = held_in_16_bits(graph, c->a);
-    const std::optional<DType> b = held_in_16_bits(graph, c->b);
-    if ((!a && !b) || (a && b && *a != *b)) continue;
-    factors[c->fold] = a ? a : b;
-    const DType kept = options.keep_large_as.value_or(*factors[c->fold]);
-    if (is_16_bit_float(kept) && read_again(id)) results[id] = kept;
+    if (!c || graph.node(id).dtype != DType::f32) continue;
+    if (contraction_work(*c, extents) >= double{large_contraction}) large.push_back(*c);
   }
+  Decisions decided{Rounded(graph.nodes.size()), Rounded(graph.nodes.size()), Rounded(graph.nodes.size())};
+  decide_factors(graph, large, decided);
+  decide_results(graph, large, options.keep_large_as, decided);
   return rebuild(graph, [&](Builder& builder, NodeId id, std::span<const NodeId> operands) -> NodeId {
-    if (factors[id]) {
+    if (decided.folds[id]) {
       const auto span = builder.graph().operands(operands[0]);
       std::array<NodeId, 2> rounded{span[0], span[1]};
-      for (NodeId& factor : rounded) factor = builder.cast(DType::f32, builder.cast(*factors[id], factor));
+      for (NodeId& factor : rounded) factor = builder.cast(DType::f32, builder.cast(*decided.folds[id], factor));
       const FoldInfo& fold = graph.fold(id);
       return builder.fold(builder.monoid(BuiltinMonoid::sum), {builder.map(ScalarOp::mul, rounded)}, fold.axes);
     }
-    if (results[id]) {
+    if (decided.results[id]) {
       const NodeId exact = builder.remake(graph, id, operands);
-      return builder.cast(DType::f32, builder.cast(*results[id], exact));
+      return builder.cast(DType::f32, builder.cast(*decided.results[id], exact));
     }
     return no_node;
   });

@@ -191,10 +191,10 @@ TEST_CASE("contributions to a bf16 value are added in f32 and rounded once, by a
  %4 = cast f32 (%3) f32[t]
  %8 = fold sum over t (add(mul(%4, %4), sin(%4))) f32[] state
  %9 = finish sum (%8) f32[]
- %13 = cast bf16 (add(cos(%4), add(%4, %4))) bf16[t] d_h
- %16 = cast bf16 (mul(%2, cast f32 (%13))) bf16[t]
+ %14 = cast bf16 (add(cos(%4), mul(%4, 2))) bf16[t] d_h
+ %17 = cast bf16 (mul(%2, cast f32 (%14))) bf16[t]
  return loss = %9: f32[]
- return grad.x = %16: bf16[t]
+ return grad.x = %17: bf16[t]
 )");
 }
 

@@ -114,6 +114,50 @@ TEST_CASE("large contractions round the operand that meets a 16-bit one, and a r
   CHECK(print(round_contractions(plain, large, {})) == print(plain));
 }
 
+TEST_CASE("a factor rounded for one contraction is rounded for all; sums of contractions are rounded once") {
+  Make g("f");
+  const AxisId t = g.ax("tokens"), f = g.ax("width"), h = g.ax("hidden");
+  const NodeId x = g.in("x", {t, h}), gate = g.in("gate", {f, h}, DType::bf16), up = g.in("up", {f, h}, DType::bf16);
+  const NodeId n = g.m(tanh, x);
+  const NodeId a = g.sum(g.m(mul, n, gate), {h});
+  const NodeId b = g.sum(g.m(mul, n, up), {h});
+  g.out("y", g.cast(DType::bf16, g.m(mul, a, g.m(sigmoid, b))), {t, f});
+  const Graph gradient =
+      prepare(differentiate(g.done(), {.wrt = {"x", "gate", "up"}, .upstreams = {"y"}}), {512, 512, 512}, {});
+  INFO(print(gradient));
+  int contractions = 0;
+  for (NodeId id = 0; id < gradient.nodes.size(); ++id) {
+    const auto c = contraction_at(gradient, id);
+    if (!c) continue;
+    ++contractions;
+    for (const NodeId factor : {c->a, c->b}) {
+      REQUIRE(gradient.node(factor).kind == NodeKind::cast);
+      CHECK(gradient.node(gradient.operands(factor)[0]).dtype == DType::bf16);
+    }
+  }
+  CHECK(contractions == 6);
+  // d_n = d_a . gate + d_b . up: added in f32, then rounded.
+  bool found = false;
+  for (NodeId id = 0; id < gradient.nodes.size(); ++id) {
+    if (gradient.node(id).kind != NodeKind::map || gradient.op(id) != add) continue;
+    const auto operands = gradient.operands(id);
+    found = found || (contraction_at(gradient, operands[0]) && contraction_at(gradient, operands[1]));
+  }
+  CHECK(found);
+}
+
+TEST_CASE("linearize with preparing before the cut saves 16-bit activations in 16 bits") {
+  Make g("f");
+  const AxisId t = g.ax("tokens"), f = g.ax("width"), h = g.ax("hidden");
+  const NodeId x = g.in("x", {t, h}, DType::bf16), w = g.in("w", {f, h}, DType::bf16);
+  g.out("y", g.cast(DType::bf16, g.m(tanh, g.sum(g.m(mul, x, w), {h}))), {t, f});
+  const Linearized two =
+      linearize(g.done(), {.wrt = {"x", "w"}}, [](const Graph& whole) { return prepare(whole, {512, 512, 512}, {}); });
+  REQUIRE(two.forward.outputs.size() == 2);
+  CHECK(two.forward.outputs[1].dtype == DType::bf16);
+  CHECK(two.backward.inputs.back().name == "saved.0");
+}
+
 TEST_CASE("a contraction is recognised with its rows, columns, batch and contracted axes") {
   Make g("f");
   const AxisId b = g.ax("b"), m = g.ax("m"), n = g.ax("n"), k = g.ax("k");
