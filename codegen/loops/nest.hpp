@@ -126,7 +126,8 @@ struct Store {
   StoreMode mode = StoreMode::write;
   bool streaming = false;  // will not be read soon: bypass the cache where the target can
 };
-// Stores a whole state, one parameter per slot; accumulate: memory = merge(memory, state).
+// Stores a whole state, one parameter per slot; accumulate: memory = merge(memory, state), once for each
+// iteration also where the index does not move with the lanes.
 struct StoreState {
   std::uint32_t monoid = 0;
   std::vector<ParameterId> parameters;

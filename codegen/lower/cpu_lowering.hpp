@@ -171,6 +171,7 @@ class CpuLowering {
   std::vector<ValueId> stage_strides(loops::StageId id);
   void lower_store(const loops::Store& s);
   void lower_store_state(const loops::StoreState& s);
+  std::vector<Emitted> merge_lanes(const dsl::Monoid& monoid, DType element, const std::vector<Emitted>& states);
   void lower_stage_store(const loops::StageStore& s);
   void read_before_in_place(const loops::Block& block, std::size_t position);
   ValueId mask(int copy) const { return masks_.empty() ? no_value : masks_[static_cast<std::size_t>(copy)]; }

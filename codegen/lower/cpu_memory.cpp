@@ -264,6 +264,42 @@ void CpuLowering::lower_store(const loops::Store& s) {
   store(p.dtype, where, stored, streaming_.count(&s) != 0);
 }
 
+// The states of all running lanes as one.
+std::vector<CpuLowering::Emitted> CpuLowering::merge_lanes(const dsl::Monoid& monoid, DType element,
+                                                           const std::vector<Emitted>& states) {
+  if (!monoid.commutative && lanes_->width > 1)
+    lowering_error(nest_, fmt::format("lanes merge states of {}, whose order matters, into one element", monoid.name));
+  const auto merge = [&](const State& earlier, const State& later) {
+    State inputs = earlier;
+    inputs.insert(inputs.end(), later.begin(), later.end());
+    return run_program(monoid.merge, inputs, element);
+  };
+  State total;
+  for (int copy = 0; copy < lanes_->copies; ++copy) {
+    State state;
+    for (std::size_t slot = 0; slot < states.size(); ++slot) {
+      ValueId value = emit_.broadcast(part(states[slot], copy), lanes_->width);
+      const ValueId neutral =
+          emit_.number({emit_.type(value).dtype, static_cast<std::uint16_t>(lanes_->width)}, monoid.identity[slot]);
+      if (!masks_.empty()) value = emit_.operation(ScalarOp::where, {mask(copy), value, neutral});
+      state.push_back(value);
+    }
+    total = total.empty() ? state : merge(total, state);
+  }
+  for (int width = lanes_->width; width > 1; width /= 2) {
+    State low;
+    State high;
+    for (const ValueId slot : total) {
+      low.push_back(emit_.slice(slot, 0, width / 2));
+      high.push_back(emit_.slice(slot, width / 2, width / 2));
+    }
+    total = merge(low, high);
+  }
+  std::vector<Emitted> result;
+  for (const ValueId slot : total) result.push_back({{slot}, depth()});
+  return result;
+}
+
 void CpuLowering::lower_store_state(const loops::StoreState& s) {
   std::vector<Emitted> states;
   for (const ExprId id : s.state) states.push_back(value(id));
@@ -280,6 +316,9 @@ void CpuLowering::lower_store_state(const loops::StoreState& s) {
     for (std::size_t slot = 0; slot < s.parameters.size(); ++slot)
       old.push_back(load_from(where[slot], nest_.parameters[s.parameters[slot]].dtype,
                               nest_.parameters[s.parameters[slot]].name + ".old", depth()));
+    // Lanes (and copies) that merge into one place are merged with each other first.
+    const bool one_place = where[0].kind == Access::uniform && lanes_.has_value() && lanes_->width * lanes_->copies > 1;
+    if (one_place) states = merge_lanes(monoid, element, states);
     std::vector<Emitted> merged(s.parameters.size());
     for (std::size_t copy = 0; copy < where[0].pointers.size(); ++copy) {
       State inputs;

@@ -531,3 +531,32 @@ TEST_CASE("rows of constant length write nothing behind their end", "[loops]") {
     }
   }
 }
+
+TEST_CASE("lanes that merge into one element are merged with each other", "[loops]") {
+  Rows rows("one_place");
+  auto& b = rows.builder;
+  const auto x = rows.matrix("x");
+  const auto smallest = rows.vector_of(rows.row_axis, "smallest", DType::f32, Access::read_write);
+  const auto count = rows.vector_of(rows.row_axis, "count", DType::f32, Access::read_write);
+  const auto least = static_cast<std::uint32_t>(builtin(b, dsl::BuiltinMonoid::min));
+  const auto sum = static_cast<std::uint32_t>(builtin(b, dsl::BuiltinMonoid::sum));
+  rows.rows_part([&](Block& body, ExprId row) {
+    Loop lanes = rows.lanes();
+    const ExprId v = b.load(x, {row, rows.index(lanes)});
+    lanes.body.push_back({loops::StoreState{least, {smallest}, {row}, {v}, StoreMode::accumulate}});
+    lanes.body.push_back({loops::StoreState{sum, {count}, {row}, {b.number(DType::f32, 1)}, StoreMode::accumulate}});
+    body.push_back(statement(lanes));
+  });
+  everywhere(b.nest, [](const NestKernel& kernel, std::int64_t columns) {
+    std::vector<float> data = numbers(static_cast<std::size_t>(3 * columns));
+    std::vector<float> least_of(3, 0.5F), counts(3, 0);
+    run_nest(kernel, launch_rows(3, columns, {data.data(), least_of.data(), counts.data()}, 1));
+    for (std::size_t row = 0; row < 3; ++row) {
+      float expected = 0.5F;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(columns); ++i)
+        expected = std::min(expected, data[row * static_cast<std::size_t>(columns) + i]);
+      CHECK(least_of[row] == expected);
+      CHECK(counts[row] == static_cast<float>(columns));
+    }
+  });
+}
