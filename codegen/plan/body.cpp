@@ -56,42 +56,52 @@ Counts count_launch(const Graph& graph, const dsl::Extents& extents) {
   return counts;
 }
 
+std::vector<bool> cone_of(const Graph& graph, NodeId node) {
+  std::vector<bool> reached(graph.nodes.size(), false);
+  reached[node] = true;
+  for (NodeId id = node + 1; id-- > 0;) {
+    if (!reached[id]) continue;
+    for (const NodeId operand : graph.operands(id)) reached[operand] = true;
+  }
+  return reached;
+}
+
 // An in-place store is right only where the old value is read at the same index, in the same or an earlier sweep.
-bool may_overwrite(const Graph& graph, std::size_t input, const dsl::OutputInfo& output) {
+bool may_overwrite(const Graph& graph, std::size_t input, const dsl::OutputInfo& output,
+                   const std::vector<AxisId>& layout) {
   const dsl::InputInfo& info = graph.inputs[input];
-  if (info.dtype != output.dtype || info.axes != output.axes || info.monoid >= 0) return false;
+  if (info.dtype != output.dtype || info.axes != layout || info.monoid >= 0) return false;
+  const std::vector<bool> own = cone_of(graph, output.node);
+  for (const dsl::OutputInfo& other : graph.outputs) {
+    if (&other == &output || other.node == output.node) continue;
+    const std::vector<bool> reached = cone_of(graph, other.node);
+    if (!reached[info.node]) continue;
+    if (!(graph.node(other.node).axes == graph.node(output.node).axes)) return false;
+    for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+      if (graph.node(id).kind == dsl::NodeKind::fold && reached[id] && !own[id]) return false;
+    }
+  }
   for (NodeId id = 0; id < graph.nodes.size(); ++id) {
     const dsl::Node& node = graph.node(id);
     const bool moves = (node.kind == dsl::NodeKind::view && !graph.views[node.payload].terms.empty()) ||
                        node.kind == dsl::NodeKind::gather || node.kind == dsl::NodeKind::scatter ||
                        node.kind == dsl::NodeKind::fold;
     if (!moves) continue;
-    std::vector<bool> reached(graph.nodes.size(), false);
-    reached[id] = true;
-    for (NodeId below = id + 1; below-- > 0;) {
-      if (!reached[below]) continue;
-      for (const NodeId operand : graph.operands(below)) reached[operand] = true;
-    }
-    if (!reached[info.node]) continue;
+    if (!cone_of(graph, id)[info.node]) continue;
     // A fold over columns read before the store's sweep is safe when the output itself depends on it.
     if (node.kind != dsl::NodeKind::fold) return false;
-    std::vector<bool> needed(graph.nodes.size(), false);
-    needed[output.node] = true;
-    for (NodeId below = output.node + 1; below-- > 0;) {
-      if (!needed[below]) continue;
-      for (const NodeId operand : graph.operands(below)) needed[operand] = true;
-    }
-    if (!needed[id] || !node.axes.contains(graph.node(info.node).axes - graph.folded_axes(id))) return false;
+    if (!own[id] || !node.axes.contains(graph.node(info.node).axes - graph.folded_axes(id))) return false;
   }
   return true;
 }
 
 }  // namespace
 
-BufferId Body::workspace_buffer(std::string name, DType dtype, std::vector<AxisId> axes, AxisSet chunked) {
+BufferId Body::workspace_buffer(std::string name, DType dtype, std::vector<AxisId> axes, AxisSet chunked, NodeId node) {
   Buffer buffer;
   buffer.name = std::move(name);
   buffer.dtype = dtype;
+  buffer.node = node;
   for (const AxisId axis : axes) {
     if (chunked.contains(axis)) buffer.chunked |= AxisSet::of(axis);
   }
@@ -125,6 +135,7 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
   plan_.notes.insert(plan_.notes.end(), clustering.notes.begin(), clustering.notes.end());
   stored_ = work.stored;
   std::vector<Step> result;
+  find_reusable(work, clustering, destinations);
   std::vector<const Cluster*> pending;  // kernels that can share a launch
   const auto flush = [&] {
     if (!pending.empty()) result.push_back(launch_step(work, pending, destinations));
@@ -149,9 +160,29 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
     });
     if (!independent || options_.unfused || pending.size() >= 64) flush();
     pending.push_back(&cluster);
+    current_cluster_ = static_cast<std::size_t>(&cluster - clustering.clusters.data());
   }
   flush();
+  // A target that is a state and still lies in partitions is merged into its place.
+  for (const NodeId target : work.targets) {
+    if (!stored_.contains(target) || stored_.at(target).partition == dsl::no_axis) continue;
+    Cluster merge;
+    merge.sinks = {target};
+    merge.reads = {target};
+    result.push_back(launch_step(work, {&merge}, destinations));
+  }
   return result;
+}
+
+void Body::find_reusable(const Work& work, const Clustering& clustering, const Destinations& destinations) {
+  last_reader_.clear();
+  current_cluster_ = 0;
+  if (options_.unfused) return;
+  for (std::size_t i = 0; i < clustering.clusters.size(); ++i) {
+    for (const NodeId node : clustering.clusters[i].reads) {
+      if (!work.stored.contains(node) && !destinations.contains(node)) last_reader_[node] = i;
+    }
+  }
 }
 
 Step Body::matmul_step(const Work& work, const Cluster& cluster, const Destinations& destinations) {
@@ -168,7 +199,7 @@ Step Body::matmul_step(const Work& work, const Cluster& cluster, const Destinati
     layout = destination->second.layout;
     step.accumulate = destination->second.mode == dsl::OutputMode::accumulate;
   } else {
-    step.c = workspace_buffer(step.name, work.graph->node(node).dtype, layout, work.chunked);
+    step.c = workspace_buffer(step.name, work.graph->node(node).dtype, layout, work.chunked, node);
   }
   double volume = 1;
   for (const ContractionAxis& axis : contraction.axes) {
@@ -183,9 +214,37 @@ Step Body::matmul_step(const Work& work, const Cluster& cluster, const Destinati
   }
   step.counts.bytes_written = size_of_axes(work.extents, layout) * size_of(work.graph->node(node).dtype);
   step.counts.flops = 2 * volume;
-  step.predicted_ns = cluster.predicted_ns;
+  step.predicted_ns =
+      std::max(cluster.predicted_ns, (step.counts.bytes_read + step.counts.bytes_written) * device_.memory_byte_ns);
+  if (step.accumulate) step.predicted_ns += step.counts.bytes_written * device_.memory_byte_ns;
   stored_[node] = {{step.c}, layout, dsl::no_axis};
   return {std::move(step)};
+}
+
+// A result may lie in the memory of a workspace value that nobody reads after this launch.
+void Body::reuse_dying_input(const Work& work, const std::vector<const Cluster*>& clusters, KernelPieces& pieces,
+                             std::size_t output_number) const {
+  dsl::OutputInfo& output = pieces.request.graph.outputs[output_number];
+  if (pieces.request.graph.is_state(output.node)) return;
+  for (std::size_t i = 0; i < pieces.extracted.inputs.size(); ++i) {
+    const NodeId node = pieces.extracted.inputs[i];
+    const auto last = last_reader_.find(node);
+    if (last == last_reader_.end() || last->second > current_cluster_) continue;
+    const Stored& stored = stored_.at(node);
+    if (stored.slots.size() != 1 || stored.partition != dsl::no_axis) continue;
+    if (plan_.buffers[stored.slots[0]].home != Home::workspace) continue;
+    const auto taken = std::find(pieces.request.in_place.begin(), pieces.request.in_place.end(), static_cast<int>(i));
+    const auto readers = std::count_if(clusters.begin(), clusters.end(), [&](const Cluster* cluster) {
+      return std::find(cluster->reads.begin(), cluster->reads.end(), node) != cluster->reads.end();
+    });
+    if (taken != pieces.request.in_place.end() || readers != 1) continue;
+    if (AxisSet(work.graph->node(node).axes) == pieces.request.graph.node(output.node).axes &&
+        may_overwrite(pieces.request.graph, i, output, stored.layout)) {
+      output.axes = stored.layout;
+      pieces.request.in_place[output_number] = static_cast<int>(i);
+      return;
+    }
+  }
 }
 
 Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clusters,
@@ -215,12 +274,15 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
       output.name = found->second.name;
     }
     const auto overwritten = work.overwrites.find(sinks[i]);
-    if (overwritten == work.overwrites.end()) continue;
+    if (overwritten == work.overwrites.end()) {
+      if (!destinations.contains(sinks[i])) reuse_dying_input(work, clusters, pieces, i);
+      continue;
+    }
     const auto& inputs = pieces.extracted.inputs;
     const auto input = std::find(inputs.begin(), inputs.end(), overwritten->second);
     if (input == inputs.end()) continue;  // not read here: an ordinary store into the argument's buffer
     const auto number = static_cast<std::size_t>(input - inputs.begin());
-    if (!may_overwrite(pieces.request.graph, number, output)) {
+    if (!may_overwrite(pieces.request.graph, number, output, output.axes)) {
       throw Error(
           {.kind = ErrorKind::usage,
            .function = plan_.name,
@@ -273,11 +335,11 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
         if (pieces.request.in_place[at] >= 0) {
           buffer = launch.buffers[parameter];
         } else if (const auto found = destinations.find(node);
-                   found != destinations.end() && parameters.size() == 1 && stored.partition == dsl::no_axis) {
-          buffer = found->second.buffer;
+                   found != destinations.end() && stored.partition == dsl::no_axis) {
+          buffer = found->second.slots.empty() ? found->second.buffer : found->second.slots[stored.slots.size()];
         } else {
           const loops::Parameter& p = kernel.scheduled.nest.parameters[parameter];
-          buffer = workspace_buffer(p.name, p.dtype, stored.layout, work.chunked);
+          buffer = workspace_buffer(p.name, p.dtype, stored.layout, work.chunked, node);
         }
         launch.buffers[parameter] = buffer;
         stored.slots.push_back(buffer);

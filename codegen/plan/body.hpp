@@ -7,6 +7,7 @@ namespace tigon::plan {
 // Where a target goes.
 struct Destination {
   BufferId buffer = no_buffer;
+  std::vector<BufferId> slots{};  // for a state: one buffer per slot instead
   std::vector<dsl::AxisId> layout;
   dsl::OutputMode mode = dsl::OutputMode::write;
   std::string name;
@@ -27,13 +28,20 @@ class Body {
   Step matmul_step(const Work& work, const Cluster& cluster, const Destinations& destinations);
   // One launch for clusters that do not read each other.
   Step launch_step(const Work& work, const std::vector<const Cluster*>& clusters, const Destinations& destinations);
-  BufferId workspace_buffer(std::string name, DType dtype, std::vector<dsl::AxisId> axes, dsl::AxisSet chunked);
+  BufferId workspace_buffer(std::string name, DType dtype, std::vector<dsl::AxisId> axes, dsl::AxisSet chunked,
+                            dsl::NodeId node);
+  // Values of the workspace that no later cluster reads may be overwritten by results of their shape.
+  void find_reusable(const Work& work, const Clustering& clustering, const Destinations& destinations);
+  void reuse_dying_input(const Work& work, const std::vector<const Cluster*>& clusters, KernelPieces& pieces,
+                         std::size_t output_number) const;
   dsl::AxisId partition_axis(const schedule::PartitionCount& count);
 
   Plan& plan_;
   const schedule::DeviceModel& device_;
   const PlanOptions& options_;
   StoredValues stored_;
+  std::map<dsl::NodeId, std::size_t> last_reader_;  // cluster that reads the value last; absent: it must be kept
+  std::size_t current_cluster_ = 0;                 // the last cluster of the launch being built
 };
 
 // Fills what follows from the steps: lives of workspace buffers, the predicted time.

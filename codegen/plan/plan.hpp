@@ -23,6 +23,7 @@ struct Buffer {
   std::uint32_t index = 0;                       // argument or output number
   dsl::AxisSet chunked{};                        // axes of which it holds the current chunk only
   std::int32_t first_step = -1, last_step = -1;  // life in the flattened order of steps; workspace only
+  dsl::NodeId node = dsl::no_node;               // provenance: the graph's node, for printing and search
 };
 
 // An axis that the planner made: the partitions of some kernel's grid loop.

@@ -1,5 +1,5 @@
 // From a graph to a plan: buffers for arguments and results, then steps for the clusters in their order.
-#include "codegen/plan/body.hpp"
+#include "codegen/plan/search.hpp"
 #include "dsl/graph.hpp"
 #include "tigon/error.hpp"
 
@@ -43,77 +43,112 @@ AxisSet fixed_axes(const Graph& graph, const std::vector<std::vector<AxisId>>& l
 
 }  // namespace
 
-Plan plan(const Graph& graph, const dsl::Extents& extents, const schedule::DeviceModel& device,
-          const PlanOptions& options) {
-  Plan result;
-  result.name = graph.name;
-  result.device = device.name;
-  result.axes = graph.axes;
-  for (dsl::AxisInfo& axis : result.axes) axis.tag = nullptr;
-  result.splits = graph.splits;
-  result.equals = graph.equals;
-  result.planned = extents;
-  result.inputs = graph.inputs;
-  result.scalars = graph.scalars;
-  result.outputs = graph.outputs;
+namespace {
 
+// A plan with its buffers for arguments and results, and the work that is left to do.
+struct Start {
+  Plan plan;
   Work work;
+  Destinations destinations;
+  std::vector<std::size_t> copies;  // outputs whose node is an argument, or another output has already claimed
+};
+
+Start start(const Graph& graph, const dsl::Extents& extents, const schedule::DeviceModel& device) {
+  Start result;
+  Plan& plan = result.plan;
+  Work& work = result.work;
+  plan.name = graph.name;
+  plan.device = device.name;
+  plan.axes = graph.axes;
+  for (dsl::AxisInfo& axis : plan.axes) axis.tag = nullptr;
+  plan.splits = graph.splits;
+  plan.equals = graph.equals;
+  plan.planned = extents;
+  plan.inputs = graph.inputs;
+  plan.scalars = graph.scalars;
+  plan.outputs = graph.outputs;
   work.graph = &graph;
   work.extents = extents;
   work.layouts = natural_layouts(graph);
-  result.fixed = work.fixed = fixed_axes(graph, work.layouts);
+  plan.fixed = work.fixed = fixed_axes(graph, work.layouts);
 
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const dsl::InputInfo& input = graph.inputs[i];
-    result.input_buffers.push_back(static_cast<BufferId>(result.buffers.size()));
-    result.buffers.push_back({.name = input.name,
-                              .dtype = input.dtype,
-                              .axes = input.axes,
-                              .home = Home::argument,
-                              .index = static_cast<std::uint32_t>(i)});
-    work.stored[input.node] = {{result.input_buffers.back()}, input.axes, dsl::no_axis};
+    plan.input_buffers.push_back(static_cast<BufferId>(plan.buffers.size()));
+    plan.buffers.push_back({.name = input.name,
+                            .dtype = input.dtype,
+                            .axes = input.axes,
+                            .home = Home::argument,
+                            .index = static_cast<std::uint32_t>(i)});
+    work.stored[input.node] = {{plan.input_buffers.back()}, input.axes, dsl::no_axis};
   }
-  Destinations destinations;
-  std::vector<std::size_t> copies;  // outputs whose node another output has already claimed
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     const dsl::OutputInfo& output = graph.outputs[i];
-    BufferId buffer = static_cast<BufferId>(result.buffers.size());
+    BufferId buffer = static_cast<BufferId>(plan.buffers.size());
     if (output.mode == dsl::OutputMode::alias) {
-      buffer = result.input_buffers[static_cast<std::size_t>(output.alias_input)];
+      buffer = plan.input_buffers[static_cast<std::size_t>(output.alias_input)];
       work.overwrites[output.node] = graph.inputs[static_cast<std::size_t>(output.alias_input)].node;
     } else {
-      result.buffers.push_back({.name = output.name,
-                                .dtype = output.dtype,
-                                .axes = output.axes,
-                                .home = Home::output,
-                                .index = static_cast<std::uint32_t>(i)});
+      plan.buffers.push_back({.name = output.name,
+                              .dtype = output.dtype,
+                              .axes = output.axes,
+                              .home = Home::output,
+                              .index = static_cast<std::uint32_t>(i)});
     }
-    result.output_buffers.push_back(buffer);
-    if (destinations.contains(output.node) || work.stored.contains(output.node)) {
-      copies.push_back(i);
+    plan.output_buffers.push_back(buffer);
+    if (result.destinations.contains(output.node) || work.stored.contains(output.node)) {
+      result.copies.push_back(i);
       continue;
     }
-    destinations[output.node] = {buffer, output.axes, output.mode, output.name};
+    result.destinations[output.node] = {
+        .buffer = buffer, .layout = output.axes, .mode = output.mode, .name = output.name};
     work.targets.push_back(output.node);
     work.layouts[output.node] = output.axes;
   }
+  return result;
+}
 
-  Body body(result, device, options);
-  result.steps = body.steps(work, destinations);
-  for (const std::size_t i : copies) {
+// Copies read what is stored already: an argument, or the result that claimed the node.
+void append_copies(Plan& plan, const Graph& graph, const Start& from, const schedule::DeviceModel& device,
+                   const PlanOptions& options) {
+  for (const std::size_t i : from.copies) {
     const dsl::OutputInfo& output = graph.outputs[i];
-    Work copy = work;
-    copy.stored = body.stored();
+    Work copy = from.work;
+    for (std::size_t other = 0; other < i; ++other) {
+      if (graph.outputs[other].node == output.node && !copy.stored.contains(output.node)) {
+        copy.stored[output.node] = {{plan.output_buffers[other]}, graph.outputs[other].axes, dsl::no_axis};
+      }
+    }
     copy.targets = {output.node};
     copy.layouts[output.node] = output.axes;
     copy.overwrites.clear();
-    for (Step& step :
-         body.steps(copy, {{output.node, {result.output_buffers[i], output.axes, output.mode, output.name}}})) {
-      result.steps.push_back(std::move(step));
-    }
+    Body body(plan, device, options);
+    const Destination destination{
+        .buffer = plan.output_buffers[i], .layout = output.axes, .mode = output.mode, .name = output.name};
+    for (Step& step : body.steps(copy, {{output.node, destination}})) plan.steps.push_back(std::move(step));
   }
-  finish_plan(result);
-  return result;
+}
+
+}  // namespace
+
+Plan plan(const Graph& graph, const dsl::Extents& extents, const schedule::DeviceModel& device,
+          const PlanOptions& options) {
+  const Start from = start(graph, extents, device);
+  const auto build = [&](const Region* region, const Strategy& strategy) -> std::variant<Plan, schedule::Refusal> {
+    Plan result = from.plan;
+    if (region == nullptr) {
+      Body body(result, device, options);
+      result.steps = body.steps(from.work, from.destinations);
+    } else {
+      auto steps = chunked_steps(result, from.work, from.destinations, *region, strategy, device, options);
+      if (auto* refusal = std::get_if<schedule::Refusal>(&steps)) return *refusal;
+      result.steps = std::get<std::vector<Step>>(std::move(steps));
+    }
+    append_copies(result, graph, from, device, options);
+    finish_plan(result);
+    return result;
+  };
+  return search(from.work, device, options, build);
 }
 
 }  // namespace tigon::plan

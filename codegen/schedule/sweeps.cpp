@@ -150,17 +150,17 @@ class SweepBuilder {
   void store_grid_fold(int output) {
     const auto found = grid_folds_.find(node_of(output));
     if (found == grid_folds_.end()) return;
-    store_states(output, {partition_}, found->second);
+    store_states(output, {partition_}, found->second, loops::StoreMode::write);
   }
 
-  void store_states(int output, std::vector<ExprId> index, loops::FoldId fold) {
+  void store_states(int output, std::vector<ExprId> index, loops::FoldId fold, loops::StoreMode mode) {
     const dsl::Monoid& monoid = graph().monoid_of(node_of(output));
     std::vector<ExprId> slots;
     for (std::size_t slot = 0; slot < monoid.state.size(); ++slot) {
       slots.push_back(builder_.fold_state(fold, static_cast<int>(slot)));
     }
     emitter_.add({loops::StoreState{static_cast<std::uint32_t>(builder_.monoid(monoid)), parameters(output),
-                                    std::move(index), std::move(slots), state_mode(output)}});
+                                    std::move(index), std::move(slots), mode}});
   }
   loops::StoreMode state_mode(int output) const {
     return info(output).mode == dsl::OutputMode::accumulate ? loops::StoreMode::accumulate : loops::StoreMode::write;
@@ -219,15 +219,17 @@ class SweepBuilder {
                                                   graph().node(node).dtype));
     }
     std::size_t next = 0;
+    std::vector<int> stores;
     for (const auto& [node, output] : sinks) {
       if (analysis_.role[node] == FoldRole::sweep) {
         emitter_.update(folds[next++].second, node, environment_);
       } else if (analysis_.role[node] == FoldRole::grid) {
         update_grid_fold(node, output);
       } else {
-        store(output);
+        stores.push_back(output);
       }
     }
+    store_all(stores);
     close_loops(loops);
     for (const auto& [node, fold] : folds) emitter_.complete(node, environment_, fold);
   }
@@ -243,12 +245,27 @@ class SweepBuilder {
   }
 
   void row_stores() {
+    std::vector<int> stores;
     for (const int output : outputs_) {
       const NodeId node = node_of(output);
       const FoldRole role = analysis_.role[node];
       const bool in_sweep = role != FoldRole::sweep && !sweep_space(graph(), node, analysis_).empty();
-      if (role != FoldRole::grid && !in_sweep) store(output);
+      if (role != FoldRole::grid && !in_sweep) stores.push_back(output);
     }
+    store_all(stores);
+  }
+
+  // Where one of the stores overwrites what is read, all values are computed before the first store.
+  void store_all(const std::vector<int>& stores) {
+    const bool overwrites = std::any_of(stores.begin(), stores.end(), [&](int output) {
+      return request_.in_place[static_cast<std::size_t>(output)] >= 0;
+    });
+    for (const int output : stores) {
+      const NodeId node = node_of(output);
+      if (!overwrites || graph().is_state(node)) continue;
+      emitter_.add({loops::Let{info(output).name, emitter_.value(node, environment_)}});
+    }
+    for (const int output : stores) store(output);
   }
 
   std::string fold_name(NodeId node) const {
