@@ -48,7 +48,7 @@ dsl::Graph forward(const Settings& settings) {
   });
 }
 
-constexpr AxisDefault axes[] = {{"tokens", 4096}, {"heads", 32}, {"channels", 128, 2}};
+constexpr AxisDefault axes[] = {{"tokens", 4096}, {"heads", 32, 1, 0, 3}, {"channels", 128, 2, 0, 64}};
 constexpr std::string_view layout[] = {"half_split", "interleaved"};
 constexpr std::string_view angles[] = {"given", "computed"};
 constexpr std::string_view base[] = {"10000", "500000"};
