@@ -147,7 +147,8 @@ std::vector<int> sweeps_of(const loops::Nest& nest) {
 
 class Reader {
  public:
-  explicit Reader(const Plan& plan) : plan_(plan), once_(plan.buffers.size(), 0) {}
+  explicit Reader(const Plan& plan)
+      : plan_(plan), read_once_(plan.buffers.size(), 0), written_once_(plan.buffers.size(), 0) {}
 
   PlanFacts read() {
     PlanFacts facts;
@@ -181,7 +182,7 @@ class Reader {
     };
     add_up(add_up, facts.steps);
     for (BufferId id = 0; id < plan_.buffers.size(); ++id) {
-      if (plan_.buffers[id].home != Home::workspace) facts.minimum_bytes += once_[id];
+      if (plan_.buffers[id].home != Home::workspace) facts.minimum_bytes += read_once_[id] + written_once_[id];
     }
     return facts;
   }
@@ -210,9 +211,9 @@ class Reader {
     return result;
   }
 
-  UseFact use(BufferId id, double bytes, double runs) {
+  UseFact use(std::vector<double>& once, BufferId id, double bytes, double runs) {
     const Buffer& buffer = plan_.buffers[id];
-    once_[id] = std::max(once_[id], std::min(bytes * runs, bytes_of(buffer, plan_.planned)));
+    once[id] = std::max(once[id], std::min(bytes * runs, bytes_of(buffer, plan_.planned)));
     return {buffer.name, type_text(plan_, buffer), bytes};
   }
 
@@ -250,25 +251,33 @@ class Reader {
       fact.partitions.push_back(partition.count(extents));
     }
     std::vector<double> gathered(nest.parameters.size(), -1);
+    std::vector<bool> reads(nest.parameters.size(), false);  // holds something when the launch starts
     for (std::size_t i = 0; i < kernel.graph.inputs.size(); ++i) {
       const double elements = gathered_elements(kernel.graph, live, kernel.graph.inputs[i].node, extents);
       if (i >= kernel.scheduled.input_parameters.size()) continue;
-      for (const loops::ParameterId parameter : kernel.scheduled.input_parameters[i]) gathered[parameter] = elements;
+      for (const loops::ParameterId parameter : kernel.scheduled.input_parameters[i]) {
+        gathered[parameter] = elements;
+        reads[parameter] = true;
+      }
+    }
+    for (std::size_t i = 0; i < kernel.scheduled.output_parameters.size(); ++i) {
+      if (kernel.graph.outputs[i].mode != dsl::OutputMode::accumulate) continue;
+      for (const loops::ParameterId parameter : kernel.scheduled.output_parameters[i]) reads[parameter] = true;
     }
     const std::vector<int> sweeps = sweeps_of(nest);
     for (std::size_t p = 0; p < nest.parameters.size(); ++p) {
       if (launch.buffers[p] == no_buffer) continue;
       const Buffer& buffer = plan_.buffers[launch.buffers[p]];
       const double whole = bytes_of(buffer, extents);
-      const loops::Access access = nest.parameters[p].access;
-      if (access != loops::Access::write) {
+      if (reads[p]) {
         const double fetched = gathered[p] * size_of(buffer.dtype);
         const bool only_gathered = gathered[p] >= 0 && fetched < whole;
-        fact.reads.push_back(use(launch.buffers[p], only_gathered ? fetched : whole, runs));
+        fact.reads.push_back(use(read_once_, launch.buffers[p], only_gathered ? fetched : whole, runs));
         fact.reads.back().gathered = only_gathered;
         fact.reads.back().sweeps = std::max(1, sweeps[p]);
       }
-      if (access != loops::Access::read) fact.writes.push_back(use(launch.buffers[p], whole, runs));
+      if (nest.parameters[p].access != loops::Access::read)
+        fact.writes.push_back(use(written_once_, launch.buffers[p], whole, runs));
     }
     add_up(fact);
     return fact;
@@ -305,11 +314,11 @@ class Reader {
       size *= extents[axis.axis];
     }
     for (const BufferId operand : {matmul.a, matmul.b}) {
-      fact.reads.push_back(use(operand, bytes_of(plan_.buffers[operand], extents), runs));
+      fact.reads.push_back(use(read_once_, operand, bytes_of(plan_.buffers[operand], extents), runs));
     }
     const double result = bytes_of(plan_.buffers[matmul.c], extents);
-    if (matmul.accumulate) fact.reads.push_back(use(matmul.c, result, runs));
-    fact.writes.push_back(use(matmul.c, result, runs));
+    if (matmul.accumulate) fact.reads.push_back(use(read_once_, matmul.c, result, runs));
+    fact.writes.push_back(use(written_once_, matmul.c, result, runs));
     if (is_16_bit_float(plan_.buffers[matmul.c].dtype)) {
       fact.rounds.push_back(fmt::format("{} to {}", matmul.name, name(plan_.buffers[matmul.c].dtype)));
     }
@@ -323,7 +332,7 @@ class Reader {
     fact.number = ++number_;
     fact.name = plan_.buffers[fill.buffer].name;
     fact.value = fill.value;
-    fact.writes.push_back(use(fill.buffer, bytes_of(plan_.buffers[fill.buffer], extents), runs));
+    fact.writes.push_back(use(written_once_, fill.buffer, bytes_of(plan_.buffers[fill.buffer], extents), runs));
     add_up(fact);
     return fact;
   }
@@ -345,7 +354,7 @@ class Reader {
   }
 
   const Plan& plan_;
-  std::vector<double> once_;  // by buffer: bytes that some step touches
+  std::vector<double> read_once_, written_once_;  // by buffer: the most that one step reads or writes of it
   std::array<std::int64_t, dsl::max_axes> longest_chunk_{};
   int number_ = 0;
 };

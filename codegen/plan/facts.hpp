@@ -33,7 +33,7 @@ struct StepFact {
   std::vector<std::string> rounds;  // values that the step rounds to 16 bits
   std::vector<UseFact> reads, writes;
   std::vector<std::int64_t> partitions;  // launch: independent shares, by part
-  double bytes = 0;                      // moved by one run: every buffer once per sweep
+  double bytes = 0;                      // touched by one run: every buffer once per sweep, from memory or cache
   double minimum_bytes = 0;              // every buffer once
   double flops = 0, exponentials = 0;
   double predicted_ns = 0;  // of one run; of a loop: all its chunks
@@ -57,7 +57,7 @@ struct PlanFacts {
   std::vector<AxisFact> axes;
   std::int64_t workspace_bytes = 0;
   double predicted_ns = 0;
-  double bytes = 0;          // moved by all steps
+  double bytes = 0;          // touched by all steps
   double minimum_bytes = 0;  // arguments and results once: what no fusion could avoid
   std::vector<StepFact> steps;
   std::vector<BufferFact> buffers;

@@ -92,7 +92,7 @@ class Steps {
         const bool one = step.partitions.size() == 1 && step.partitions[0] == 1;
         shape += one ? " partition" : " partitions";
       }
-      line(depth, fmt::format("{:>2}  {:7} {:{}}  {:{}}  {:>9} (minimum {})   {} predicted", step.number,
+      line(depth, fmt::format("{:>2}  {:7} {:{}}  {:{}}  {:>9} touched (minimum {})   {} predicted", step.number,
                               name_of(step.kind), step.name, name_width, shape, shape_width, traffic_text(step.bytes),
                               traffic_text(step.minimum_bytes), time_text(step.predicted_ns)));
       if (!step.fused.empty()) detail(depth, "fused", joined(step.fused));
@@ -145,7 +145,7 @@ std::string count_text(double count, std::string_view unit) {
 std::string print(const Plan& plan) {
   const PlanFacts facts = facts_of(plan);
   std::string text = header(facts) + "\n" + Steps().print(facts.steps);
-  text += fmt::format("\n  total    {} moved (minimum for these arguments and results: {}), {} predicted\n",
+  text += fmt::format("\n  total    {} touched (arguments and results once: {}), {} predicted\n",
                       traffic_text(facts.bytes), traffic_text(facts.minimum_bytes), time_text(facts.predicted_ns));
   text += front_table(facts.front);
   if (!facts.notes.empty()) text += "\n";

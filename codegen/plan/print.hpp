@@ -6,6 +6,8 @@
 
 namespace tigon::plan {
 
+// "Touched" counts what the kernels' texts load and store, each buffer once per sweep, wherever it comes from; the
+// minimum counts each buffer once.
 std::string print(const Plan& plan);
 
 // Numbers for people: "4.1 MiB", "201.3 MB" (10^6 bytes), "52.0 us", "1.08 TFLOP".
