@@ -78,6 +78,26 @@ struct Binding {
         bound(std::move(program), std::move(extents), in_strides, out_strides) {}
 };
 
+// The axes of a result's buffer as its caller knows them.
+const std::vector<AxisId>& caller_axes(const dsl::OutputInfo& info) {
+  return info.declared.empty() ? info.axes : info.declared;
+}
+
+// Appends the strides of an axis' parts, as far as the plan has split it, given the stride of the whole.
+void append_strides(const plan::Plan& plan, const dsl::Extents& extents, const std::vector<AxisId>& axes, AxisId axis,
+                    std::int64_t stride, Strides& strides) {
+  if (strides.size() < axes.size() && axes[strides.size()] == axis) {
+    strides.push_back(stride);
+    return;
+  }
+  for (const dsl::SplitRelation& split : plan.splits) {
+    if (split.whole != axis) continue;
+    append_strides(plan, extents, axes, split.outer, stride * extents[split.inner], strides);
+    append_strides(plan, extents, axes, split.inner, stride, strides);
+    return;
+  }
+}
+
 bool same_shape(const RawBuffer& a, const RawBuffer& b) {
   if (a.rank != b.rank || a.dtype != b.dtype) return false;
   for (int i = 0; i < a.rank; ++i) {
@@ -144,10 +164,11 @@ class CpuCompiled final : public detail::CompiledCore {
       RawBuffer& raw = outputs[static_cast<std::size_t>(output_at_[i])];
       const dsl::OutputInfo& info = plan.outputs[i];
       raw.dtype = info.dtype;
-      raw.rank = static_cast<std::uint8_t>(info.axes.size());
+      const std::vector<AxisId>& axes = caller_axes(info);
+      raw.rank = static_cast<std::uint8_t>(axes.size());
       std::int64_t count = 1;
-      for (std::size_t d = info.axes.size(); d-- > 0;) {
-        raw.extents[d] = extents[info.axes[d]];
+      for (std::size_t d = axes.size(); d-- > 0;) {
+        raw.extents[d] = extents[axes[d]];
         raw.strides[d] = count;
         count *= std::max<std::int64_t>(raw.extents[d], 1);
       }
@@ -330,15 +351,23 @@ class CpuCompiled final : public detail::CompiledCore {
       if (output_at_[i] == absent)
         refuse(info.name, "", "", "", "", "the function has a result that was not asked for");
       const RawBuffer& raw = output_buffer(i, inputs, outputs);
-      check_buffer(raw, info.name, info.dtype, info.axes.size());
-      for (std::size_t d = 0; d < info.axes.size(); ++d) {
-        if (raw.extents[d] != extents[info.axes[d]]) {
-          refuse(info.name, plan.axes[info.axes[d]].name, std::to_string(raw.extents[d]),
-                 std::to_string(extents[info.axes[d]]), "", "the result's buffer has another extent");
+      const std::vector<AxisId>& axes = caller_axes(info);
+      check_buffer(raw, info.name, info.dtype, axes.size());
+      Strides strides;
+      const Strides given = strides_of(raw);
+      for (std::size_t d = 0; d < axes.size(); ++d) {
+        if (raw.extents[d] != extents[axes[d]]) {
+          refuse(info.name, plan.axes[axes[d]].name, std::to_string(raw.extents[d]), std::to_string(extents[axes[d]]),
+                 "", "the result's buffer has another extent");
         }
+        append_strides(plan, extents, info.axes, axes[d], given[d], strides);
+      }
+      if (strides.size() != info.axes.size()) {
+        throw Error({.kind = ErrorKind::internal, .function = plan.name, .argument = info.name},
+                    "a result's axes are no parts of those it is declared with");
       }
       out.push_back(raw);
-      out_strides.push_back(strides_of(raw));
+      out_strides.push_back(std::move(strides));
     }
     auto binding = std::make_unique<Binding>(std::move(in), std::move(out), program_, extents, in_strides, out_strides);
     binds_.fetch_add(1, std::memory_order_relaxed);
@@ -365,7 +394,7 @@ class CpuCompiled final : public detail::CompiledCore {
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
       const RawBuffer& output = output_buffer(i, inputs, outputs);
       const auto [begin, end] = range_of(output);
-      check_buffer(output, plan.outputs[i].name, plan.outputs[i].dtype, plan.outputs[i].axes.size());
+      check_buffer(output, plan.outputs[i].name, plan.outputs[i].dtype, caller_axes(plan.outputs[i]).size());
       for (std::size_t other = 0; other < plan.inputs.size() + i; ++other) {
         const bool is_input = other < plan.inputs.size();
         const RawBuffer& raw = is_input ? inputs[static_cast<std::size_t>(input_at_[other])]
