@@ -1,0 +1,29 @@
+// What the command line may say.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace language_model {
+
+struct Options {
+  std::string text;  // a file; empty: the licence texts
+  std::int64_t steps = 600;
+  double seconds = 0;  // 0: no limit; else training ends by then, and the learning rate's schedule with it
+  std::int64_t batch = 16;
+  std::int64_t context = 128;
+  double learning_rate = 4e-3;
+  std::uint64_t seed = 1;
+  bool unfused = false;
+  bool compare_unfused = false;
+  std::string prompt = "This License ";
+  std::int64_t generate = 300;  // bytes
+  double temperature = 0.7;
+  std::string forms = "language_model_forms";  // folder for graphs, plans, nests and LLVM text; empty: none
+};
+
+enum ExitCode : int { done = 0, failed = 1, bad_usage = 2, diverged = 3 };
+
+// Trains, measures and generates; prints what it does.
+ExitCode run(const Options& options);
+
+}  // namespace language_model
