@@ -32,6 +32,8 @@ class Placement {
     if (last_ >= 0) {
       place_latest();
       settle();
+      rejected_.assign(work_.size(), 0);
+      if (!options_.rest.empty()) store_inner_folds();
       choose_stores();
       drop_idle_stores();
     }
@@ -182,8 +184,49 @@ class Placement {
     return false;
   }
 
+  // Small values that reduce an inner axis and are wanted by several passes: none of them saves an inner pass alone, so
+  // all are stored at once, and those that save nothing are given up again.
+  void store_inner_folds() {
+    const Graph& graph = cone_.graph();
+    std::vector<std::vector<Use>> use(cost_.size());
+    for (int pass = 0; pass <= last_; ++pass) work_.demand(pass, use[static_cast<std::size_t>(pass)]);
+    std::vector<std::size_t> added;
+    const double before = total();
+    for (std::size_t i = 0; i < work_.size(); ++i) {
+      const AxisWork::Entry& entry = work_[i];
+      if (!entry.can_be_stored || entry.elements > small_share * work_.largest()) continue;
+      const bool finish = graph.node(entry.node).kind == NodeKind::finish;
+      const int state = finish ? work_.position(graph.operands(entry.node)[0]) : -1;
+      const bool of_plain_fold = state >= 0 && !work_[static_cast<std::size_t>(state)].inner_folds.empty() &&
+                                 !work_[static_cast<std::size_t>(state)].can_be_stored;
+      if (entry.inner_folds.empty() && !of_plain_fold) continue;
+      int first = 0;
+      while (first <= last_ && use[static_cast<std::size_t>(first)][i] != Use::evaluated) ++first;
+      int final_use = last_;
+      while (final_use > first && use[static_cast<std::size_t>(final_use)][i] != Use::evaluated) --final_use;
+      if (first >= final_use) continue;
+      work_[i].role = Role::store;
+      work_[i].pass = first;
+      added.push_back(i);
+    }
+    for (const std::size_t i : added) add_sink(i);
+    for (int pass = 0; pass <= last_; ++pass) refresh(pass);
+    const bool gained = total() < before;
+    for (const std::size_t i : added) {
+      const double with = total();
+      const int pass = work_[i].pass;
+      remove_sink(i);
+      for (int k = 0; k <= last_; ++k) refresh(k);
+      if (!gained || total() <= with) continue;
+      work_[i].role = Role::store;
+      work_[i].pass = pass;
+      add_sink(i);
+      for (int k = 0; k <= last_; ++k) refresh(k);
+    }
+    settle();
+  }
+
   void choose_stores() {
-    rejected_.assign(work_.size(), 0);
     for (int stores = 0; stores < most_stores; ++stores) {
       std::vector<Candidate> found = candidates();
       if (found.empty()) return;

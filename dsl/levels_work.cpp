@@ -90,8 +90,20 @@ void AxisWork::measure() {
     // A one-slot state is kept as its finished value, which is as large.
     const bool plain_state = n.kind == NodeKind::fold && slots == 1;
     entry.can_be_stored = entry.role == Role::inner && !product && !plain_state && n.kind != NodeKind::view;
+    entry.inner_folds = find_inner_folds(entry.node);
     if (!product && cone_.carries(entry.node)) largest_ = std::max(largest_, entry.elements);
   }
+}
+
+AxisSet AxisWork::find_inner_folds(NodeId id) const {
+  const Graph& graph = cone_.graph();
+  const Node& n = graph.node(id);
+  if (n.kind == NodeKind::gather) {
+    const auto operands = graph.operands(id);
+    const AxisSet along = AxisSet::of(graph.gathers[n.payload].axis);
+    return cone_.resident(operands[0]) ? AxisSet() : (along & options_.rest) - graph.node(operands[1]).axes;
+  }
+  return graph.folded_axes(id) & options_.rest;
 }
 
 std::vector<int> AxisWork::dependencies(std::size_t i) {
@@ -141,6 +153,49 @@ double AxisWork::demand(int pass, std::vector<Use>& use) const {
     if (entry.role == Role::store && entry.pass == pass) total += entry.transfer;
     for (const int operand : operands(i)) use[static_cast<std::size_t>(operand)] = Use::evaluated;
   }
+  return options_.rest.empty() ? total : total + repeated_work(pass, use);
+}
+
+// Along each inner axis the body has levels of its own: an entry is evaluated once for each level that has a sink whose
+// cone holds it.
+double AxisWork::repeated_work(int pass, const std::vector<Use>& use) const {
+  const Graph& graph = cone_.graph();
+  constexpr int most_levels = 63;
+  std::vector<double> times(entries_.size(), 1);
+  std::vector<int> level(entries_.size());
+  std::vector<std::uint64_t> wanted(entries_.size());
+  for (const AxisId axis : options_.rest) {
+    const auto folds = [&](std::size_t i) { return entries_[i].inner_folds.contains(axis); };
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      level[i] = 0;
+      wanted[i] = 0;
+      if (use[i] != Use::evaluated) continue;
+      for (const int operand : operands(i)) {
+        const auto at = static_cast<std::size_t>(operand);
+        if (use[at] != Use::evaluated) continue;
+        level[i] = std::min(most_levels, std::max(level[i], level[at] + (folds(at) ? 1 : 0)));
+      }
+    }
+    for (std::size_t i = entries_.size(); i-- > 0;) {
+      if (use[i] != Use::evaluated) continue;
+      const bool carries = graph.node(entries_[i].node).axes.contains(axis);
+      const bool sink = entries_[i].role != Role::inner && entries_[i].pass == pass;
+      const std::uint64_t own = std::uint64_t{1} << level[i];
+      if (folds(i)) {
+        wanted[i] = own;
+      } else if (sink && carries) {
+        wanted[i] |= own;
+      }
+      for (const int operand : operands(i)) {
+        const auto at = static_cast<std::size_t>(operand);
+        if (use[at] == Use::evaluated && !folds(at)) wanted[at] |= wanted[i];
+      }
+      if (carries || folds(i)) times[i] *= std::max(1, std::popcount(wanted[i]));
+    }
+  }
+  double total = 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (use[i] == Use::evaluated) total += entries_[i].work * (times[i] - 1);
   return total;
 }
 

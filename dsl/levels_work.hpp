@@ -19,6 +19,7 @@ class AxisWork {
     double transfer = 0;  // of writing it to memory or reading it once, in the same unit
     double elements = 0;  // of its value
     bool can_be_stored = false;
+    AxisSet inner_folds{};  // axes chunked inside that it reduces
   };
   // Whether a pass evaluates an entry, or reads what an earlier pass left in memory.
   enum class Use : char { none, evaluated, read };
@@ -38,7 +39,7 @@ class AxisWork {
   // The folds over the axis and tables that must be finished before any pass can evaluate the entry.
   [[nodiscard]] std::vector<int> dependencies(std::size_t i);
 
-  // The work of one pass; fills `use`.
+  // The work of one pass; fills `use`. What an inner axis' passes evaluate again counts as often.
   double demand(int pass, std::vector<Use>& use) const;
   // For each entry evaluated in the pass by way of `use`: the work that only it, directly or not, has need of.
   void exclusive_work(int pass, const std::vector<Use>& use, std::vector<double>& work) const;
@@ -47,6 +48,8 @@ class AxisWork {
 
  private:
   double count(AxisSet axes) const;
+  AxisSet find_inner_folds(NodeId id) const;
+  double repeated_work(int pass, const std::vector<Use>& use) const;
   void add(NodeId id, Role role);
   void measure();
   [[nodiscard]] bool left_by_earlier_pass(std::size_t i, int pass) const {

@@ -38,6 +38,8 @@ struct Tally {
   int refused = 0;
   int several_passes = 0;
   int stored = 0;
+  i64 elements = 0;  // of outputs
+  i64 numbers = 0;   // of these, not NaN and decided by more than rounding
 };
 
 // One graph, every axis alone and some nests, at one of the chunk sizes each.
@@ -67,6 +69,13 @@ void check_seed(std::uint64_t seed, Tally& tally) {
   REQUIRE(largest_error(whole.outputs, reference) < 1e-9);
   std::vector<TensorValue> expected = whole.outputs;
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i].undetermined = reference[i].undetermined;
+
+  for (const TensorValue& output : expected) {
+    for (std::size_t k = 0; k < output.value.size(); ++k) {
+      ++tally.elements;
+      if (!std::isnan(output.value[k]) && output.undetermined[k] == 0) ++tally.numbers;
+    }
+  }
 
   RandomSource choice(seed + 77);
   std::vector<AxisId> axes;
@@ -122,6 +131,7 @@ void check_seeds(std::uint64_t first, std::uint64_t last) {
   CHECK(tally.refused * 5 < tally.runs);
   CHECK(tally.several_passes * 5 > tally.runs);
   CHECK(tally.stored * 50 > tally.runs);
+  CHECK(tally.numbers * 10 > tally.elements * 9);
 }
 
 }  // namespace
