@@ -129,8 +129,40 @@ AxisId Body::partition_axis(const schedule::PartitionCount& count) {
   return axis;
 }
 
+NodeId sole_destination(const Graph& graph, const Destinations& destinations, NodeId node) {
+  NodeId at = node;
+  for (int length = 0; length < 4; ++length) {
+    if (const auto found = destinations.find(at); found != destinations.end() && at != node) {
+      const bool fits = graph.node(at).dtype == graph.node(node).dtype &&
+                        graph.node(at).axes == graph.node(node).axes && found->second.mode == dsl::OutputMode::write &&
+                        found->second.slots.empty();
+      return fits ? at : dsl::no_node;
+    }
+    NodeId reader = dsl::no_node;
+    for (NodeId id = at + 1; id < graph.nodes.size(); ++id) {
+      const auto operands = graph.operands(id);
+      if (std::find(operands.begin(), operands.end(), at) == operands.end()) continue;
+      if (reader != dsl::no_node || graph.node(id).kind != dsl::NodeKind::map) return dsl::no_node;
+      reader = id;
+    }
+    if (reader == dsl::no_node) return dsl::no_node;
+    at = reader;
+  }
+  return dsl::no_node;
+}
+
 std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
   work.axes = &plan_.axes;
+  homes_.clear();
+  for (NodeId id = 0; id < work.graph->nodes.size() && !options_.unfused; ++id) {
+    if (work.stored.contains(id) || destinations.contains(id)) continue;
+    if (!contraction_of(*work.graph, id, work.extents, options_)) continue;
+    const NodeId home = sole_destination(*work.graph, destinations, id);
+    if (home == dsl::no_node || work.overwrites.contains(home)) continue;
+    homes_[id] = home;
+    work.overwrites[home] = id;
+    work.layouts[id] = destinations.at(home).layout;
+  }
   const Clustering clustering = cluster(work, device_, options_);
   plan_.notes.insert(plan_.notes.end(), clustering.notes.begin(), clustering.notes.end());
   stored_ = work.stored;
@@ -198,6 +230,9 @@ Step Body::matmul_step(const Work& work, const Cluster& cluster, const Destinati
     step.c = destination->second.buffer;
     layout = destination->second.layout;
     step.accumulate = destination->second.mode == dsl::OutputMode::accumulate;
+  } else if (const auto home = homes_.find(node); home != homes_.end()) {
+    step.c = destinations.at(home->second).buffer;
+    layout = destinations.at(home->second).layout;
   } else {
     step.c = workspace_buffer(step.name, work.graph->node(node).dtype, layout, work.chunked, node);
   }

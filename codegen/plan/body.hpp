@@ -14,6 +14,10 @@ struct Destination {
 };
 using Destinations = std::map<dsl::NodeId, Destination>;
 
+// The destination that a value reaches by elementwise maps that nobody else reads, if it has the value's dtype and
+// axes: the value may then be made in the destination's own memory. `no_node` if there is none.
+dsl::NodeId sole_destination(const dsl::Graph& graph, const Destinations& destinations, dsl::NodeId node);
+
 class Body {
  public:
   Body(Plan& plan, const schedule::DeviceModel& device, const PlanOptions& options)
@@ -40,6 +44,7 @@ class Body {
   const schedule::DeviceModel& device_;
   const PlanOptions& options_;
   StoredValues stored_;
+  std::map<dsl::NodeId, dsl::NodeId> homes_;        // contraction -> the target in whose memory it is made
   std::map<dsl::NodeId, std::size_t> last_reader_;  // cluster that reads the value last; absent: it must be kept
   std::size_t current_cluster_ = 0;                 // the last cluster of the launch being built
 };

@@ -123,30 +123,6 @@ class Chunker {
     return dsl::no_node;
   }
 
-  // The output that a sum over chunks becomes by an elementwise epilogue that reads nothing else of its size: the sum
-  // can then grow in the output's own memory.
-  std::optional<NodeId> sole_output_of(NodeId node) const {
-    NodeId at = node;
-    for (int length = 0; length < 4; ++length) {
-      if (destinations_.contains(at)) {
-        const bool fits = graph_.node(at).dtype == graph_.node(node).dtype &&
-                          graph_.node(at).axes == graph_.node(node).axes &&
-                          destinations_.at(at).mode == dsl::OutputMode::write;
-        return fits ? std::optional(at) : std::nullopt;
-      }
-      NodeId reader = dsl::no_node;
-      for (NodeId id = at + 1; id < graph_.nodes.size(); ++id) {
-        const auto operands = graph_.operands(id);
-        if (std::find(operands.begin(), operands.end(), at) == operands.end()) continue;
-        if (reader != dsl::no_node || graph_.node(id).kind != NodeKind::map) return std::nullopt;
-        reader = id;
-      }
-      if (reader == dsl::no_node) return std::nullopt;
-      at = reader;
-    }
-    return std::nullopt;
-  }
-
   BufferId buffer(const std::string& name, DType dtype, const std::vector<AxisId>& layout, NodeId node) {
     Buffer buffer;
     buffer.name = name;
@@ -209,10 +185,11 @@ class Chunker {
     if (const auto own = destinations_.find(target); own != destinations_.end()) {
       destination = own->second;
       delivered_.insert(target);
-    } else if (const std::optional<NodeId> output = carried ? sole_output_of(target) : std::nullopt) {
-      destination.buffer = destinations_.at(*output).buffer;
-      destination.layout = destinations_.at(*output).layout;
-      epilogues_[*output] = target;
+    } else if (const NodeId output = carried ? sole_destination(graph_, destinations_, target) : dsl::no_node;
+               output != dsl::no_node) {
+      destination.buffer = destinations_.at(output).buffer;
+      destination.layout = destinations_.at(output).layout;
+      epilogues_[output] = target;
     } else {
       destination.buffer = buffer(destination.name, graph_.node(target).dtype, destination.layout, target);
     }
