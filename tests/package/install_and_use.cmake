@@ -10,7 +10,8 @@ function(step what)
   endif()
 endfunction()
 
-step(install ${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIGURATION} --prefix ${work}/prefix)
+step(install ${CMAKE_COMMAND} --install ${BUILD} --config ${CONFIGURATION} --prefix ${work}/prefix
+  --component development)
 step(configure ${CMAKE_COMMAND} -S ${CONSUMER} -B ${work}/build -G ${GENERATOR} -D CMAKE_PREFIX_PATH=${work}/prefix
   -D CMAKE_CXX_COMPILER=${COMPILER} -D CMAKE_CXX_FLAGS=${FLAGS} -D CMAKE_EXE_LINKER_FLAGS=${LINKER_FLAGS})
 step(build ${CMAKE_COMMAND} --build ${work}/build)
