@@ -15,7 +15,7 @@ struct FocalArgs {
 };
 
 const auto focal_loss = function("focal_loss", [](const FocalArgs<Tensor>& in) {
-  auto logits = dot<Hidden>(in.x, in.weight);  // f32(Tokens, Vocab): never stored as a whole
+  auto logits = dot<Hidden>(in.x, in.weight);  // f32(Tokens, Vocab): a chunk at a time, under a budget
   auto log_p = at<Vocab>(logits, in.target) - logsumexp<Vocab>(logits);
   return -mean<Tokens>(pow(1 - exp(log_p), in.gamma) * log_p);
 });
