@@ -1,4 +1,4 @@
-// Writes the forms of a compiled function as files.
+// Counts the steps of a compiled function and writes its forms as files.
 #include "forms.hpp"
 
 #include <fmt/format.h>
@@ -53,6 +53,17 @@ void list_steps(const plan::Plan& plan, const std::vector<plan::Step>& steps, co
   }
 }
 
+void count_steps(const plan::Plan& plan, const std::vector<plan::Step>& steps, std::int64_t times, Calls& calls) {
+  for (const plan::Step& step : steps) {
+    if (std::holds_alternative<plan::Launch>(step.node)) calls.launches += times;
+    if (std::holds_alternative<plan::Matmul>(step.node)) calls.matmuls += times;
+    if (const auto* loop = std::get_if<plan::Loop>(&step.node)) {
+      const std::int64_t extent = plan.planned[loop->axis];
+      count_steps(plan, loop->body, times * ((extent + loop->chunk - 1) / loop->chunk), calls);
+    }
+  }
+}
+
 std::string describe(const plan::Plan& plan) {
   std::string text =
       fmt::format("{} on {}: {} kernels, predicted {:.0f} us, workspace {} bytes\n\nsteps\n", plan.name, plan.device,
@@ -64,6 +75,13 @@ std::string describe(const plan::Plan& plan) {
 }
 
 }  // namespace
+
+Calls count_calls(const tigon::detail::CompiledCore& core) {
+  const plan::Plan& plan = tigon::runtime::plan_of(core);
+  Calls calls{.kernels = static_cast<std::int64_t>(plan.kernels.size())};
+  count_steps(plan, plan.steps, 1, calls);
+  return calls;
+}
 
 void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core) {
   const plan::Plan& plan = tigon::runtime::plan_of(core);

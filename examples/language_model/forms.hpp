@@ -1,10 +1,17 @@
-// Writes what a compiled function became: its graph, plan, loop nests and LLVM text.
+// What a compiled function became: how much it launches; its graph, plan, loop nests and LLVM text as files.
 #pragma once
 #include <string>
 
 #include "tigon/detail/compiled.hpp"
 
 namespace language_model {
+
+// What one run of it does.
+struct Calls {
+  std::int64_t kernels = 0;  // different ones
+  std::int64_t launches = 0, matmuls = 0;
+};
+Calls count_calls(const tigon::detail::CompiledCore& core);
 
 // Into folder/function/: graph.txt, plan.txt, and for each kernel NAME.loops and NAME.ll.
 void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core);

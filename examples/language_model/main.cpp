@@ -8,7 +8,8 @@ int main(int argc, char** argv) {
   language_model::Options options;
   CLI::App app(
       "Trains a small Llama-style language model over bytes; forward, gradient and update run in compiled "
-      "kernels.\nExit codes: 0 done, 1 failed, 2 wrong use, 3 the loss became infinite or NaN.");
+      "kernels.\nExit codes: 0 done, 1 failed, 2 wrong use, 3 the loss became infinite or NaN,\n4 the goal was "
+      "missed.");
   app.add_option("--text", options.text, "file to learn (default: the licence texts of this system)");
   app.add_option("--steps", options.steps, "updates")->check(CLI::Range(1, 10'000'000))->capture_default_str();
   app.add_option("--seconds", options.seconds, "end training after this long (0: after --steps)")
@@ -22,6 +23,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the first weights, the batches and the sampling")->capture_default_str();
   app.add_flag("--unfused", options.unfused, "one kernel per operation, every value stored");
   app.add_flag("--compare-unfused", options.compare_unfused, "also time the gradient unfused");
+  app.add_option("--budget", options.budget_mebibytes, "MiB of workspace for each function (0: no limit)")
+      ->capture_default_str();
+  app.add_option("--goal", options.goal, "largest share of the byte model's bits per byte that counts as success")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--prompt", options.prompt, "text to continue")->capture_default_str();
   app.add_option("--generate", options.generate, "bytes to generate")
       ->check(CLI::Range(0, 1'000'000))

@@ -15,13 +15,15 @@ struct Options {
   std::uint64_t seed = 1;
   bool unfused = false;
   bool compare_unfused = false;
+  std::uint64_t budget_mebibytes = 0;  // of workspace for each function; 0: no limit
+  double goal = 0;                     // largest share of the byte model's bits that counts as success; 0: any
   std::string prompt = "This License ";
   std::int64_t generate = 300;  // bytes
   double temperature = 0.7;
   std::string forms = "language_model_forms";  // folder for graphs, plans, nests and LLVM text; empty: none
 };
 
-enum ExitCode : int { done = 0, failed = 1, bad_usage = 2, diverged = 3 };
+enum ExitCode : int { done = 0, failed = 1, bad_usage = 2, diverged = 3, goal_missed = 4 };
 
 // Trains, measures and generates; prints what it does.
 ExitCode run(const Options& options);

@@ -5,10 +5,9 @@
 #include <numbers>
 
 #include "byte_model.hpp"
-#include "forms.hpp"
+#include "compiler.hpp"
 #include "options.hpp"
 #include "progress.hpp"
-#include "runtime/cache/cache.hpp"
 #include "runtime/compiled.hpp"
 #include "weights.hpp"
 
@@ -20,72 +19,7 @@ using tigon::Owned;
 using tigon::Shape;
 using tigon::Stream;
 
-class Clock {
- public:
-  [[nodiscard]] double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
-struct Calls {
-  std::int64_t launches = 0, matmuls = 0;
-};
-void count_calls(const std::vector<tigon::plan::Step>& steps, std::int64_t times, Calls& calls,
-                 const tigon::plan::Plan& plan) {
-  for (const tigon::plan::Step& step : steps) {
-    if (std::holds_alternative<tigon::plan::Launch>(step.node)) calls.launches += times;
-    if (std::holds_alternative<tigon::plan::Matmul>(step.node)) calls.matmuls += times;
-    if (const auto* loop = std::get_if<tigon::plan::Loop>(&step.node)) {
-      const std::int64_t extent = plan.planned[loop->axis];
-      count_calls(loop->body, times * ((extent + loop->chunk - 1) / loop->chunk), calls, plan);
-    }
-  }
-}
-
-// Compiles functions, writes their forms and keeps count.
-class Compiler {
- public:
-  Compiler(const Options& options, const ModelSize& size) : options_(options), size_(size) {}
-
-  template <template <template <class> class> class Args, class R>
-  auto operator()(const tigon::Function<Args, R>& function, const Args<Shape>& shape, std::int64_t batch,
-                  bool unfused) {
-    const auto before = tigon::runtime::kernel_cache().counters();
-    const Clock clock;
-    auto compiled = tigon::compile(
-        function, shape,
-        tigon::extents<Batch, Time, Hidden, Heads, Channels, Half, Inner>(
-            batch, options_.context, size_.hidden, size_.heads, size_.channels(), size_.channels() / 2, size_.inner),
-        {.unfused = unfused});
-    const double seconds = clock.seconds();
-    const auto after = tigon::runtime::kernel_cache().counters();
-    const tigon::plan::Plan& plan = tigon::runtime::plan_of(compiled.core());
-    Calls calls;
-    count_calls(plan.steps, 1, calls, plan);
-    fmt::print("  {:<32} {:4} kernels, {:4} launches, {:4} matmuls, {:6.2f} s{}\n", function.name(),
-               plan.kernels.size(), calls.launches, calls.matmuls, seconds, unfused ? "  (unfused)" : "");
-    seconds_ += seconds;
-    compiled_ += after.compiled - before.compiled;
-    found_ += after.from_disk - before.from_disk + after.from_memory - before.from_memory;
-    if (!options_.forms.empty() && !unfused) write_forms(options_.forms, compiled.core());
-    return compiled;
-  }
-  void report() const {
-    fmt::print("  {} compiled, {} from cache; {} start {:.2f} s\n", compiled_, found_,
-               compiled_ == 0 ? "warm" : (found_ == 0 ? "cold" : "partly warm"), seconds_);
-  }
-
- private:
-  const Options& options_;
-  const ModelSize& size_;
-  double seconds_ = 0;
-  std::uint64_t compiled_ = 0, found_ = 0;
-};
 
 // The memory of training. Updates write new weights and means beside the old ones, which change places.
 struct State {
@@ -145,7 +79,6 @@ class Training {
     const auto gradient = compiler(gradient_function, loss_shape, options_.batch, options_.unfused);
     const auto update_step = compiler(update(), update_shape, options_.batch, options_.unfused);
     const auto next = compiler(next_byte(), next_shape, 1, options_.unfused);
-    compiler.report();
 
     angles_ = turn(Stream(), {.base = 10000.0F});
     const double before = held_out_bits(measure);
@@ -165,6 +98,10 @@ class Training {
       fmt::print("graphs, plans, loop nests and LLVM text of every function: {}/\n", options_.forms);
     }
     generate(next);
+    if (options_.goal > 0 && after > options_.goal * counted) {
+      fmt::print("the goal was at most {:.2f} of the byte model's bits\n", options_.goal);
+      return goal_missed;
+    }
     return done;
   }
 

@@ -1,0 +1,53 @@
+// Compiles the model's functions, prints a line for each, writes their forms and counts what the cache had.
+#pragma once
+#include <fmt/format.h>
+
+#include "clock.hpp"
+#include "forms.hpp"
+#include "model.hpp"
+#include "options.hpp"
+#include "runtime/cache/cache.hpp"
+
+namespace language_model {
+
+class Compiler {
+ public:
+  Compiler(const Options& options, const ModelSize& size) : options_(options), size_(size) {}
+
+  template <template <template <class> class> class Args, class R>
+  auto operator()(const tigon::Function<Args, R>& function, const Args<tigon::Shape>& shape, std::int64_t batch,
+                  bool unfused) {
+    const auto before = tigon::runtime::kernel_cache().counters();
+    const Clock clock;
+    auto compiled = tigon::compile(function, shape, extents(batch),
+                                   {.memory_budget = options_.budget_mebibytes << 20, .unfused = unfused});
+    const double seconds = clock.seconds();
+    const auto after = tigon::runtime::kernel_cache().counters();
+    seconds_ += seconds;
+    compiled_ += after.compiled - before.compiled;
+    found_ += after.from_disk - before.from_disk + after.from_memory - before.from_memory;
+
+    const Calls calls = count_calls(compiled.core());
+    fmt::print("  {:<30} {:4} kernels, {:4} launches, {:4} matmuls, {:6.2f} s{}\n", function.name(), calls.kernels,
+               calls.launches, calls.matmuls, seconds, unfused ? "  (unfused)" : "");
+    if (!options_.forms.empty() && unfused == options_.unfused) write_forms(options_.forms, compiled.core());
+    return compiled;
+  }
+  void report() const {
+    const char* start = compiled_ == 0 ? "warm" : (found_ == 0 ? "cold" : "partly warm");
+    fmt::print("kernels: {} compiled, {} from cache; {} start {:.2f} s\n", compiled_, found_, start, seconds_);
+  }
+
+ private:
+  [[nodiscard]] tigon::Extents extents(std::int64_t batch) const {
+    return tigon::extents<Batch, Time, Hidden, Heads, Channels, Half, Inner>(
+        batch, options_.context, size_.hidden, size_.heads, size_.channels(), size_.channels() / 2, size_.inner);
+  }
+
+  const Options& options_;
+  const ModelSize& size_;
+  double seconds_ = 0;
+  std::uint64_t compiled_ = 0, found_ = 0;
+};
+
+}  // namespace language_model
