@@ -12,9 +12,8 @@ using Role = AxisWork::Role;
 using Use = AxisWork::Use;
 
 constexpr double small_share = 1.0 / 8;  // of the largest value: a value up to this always may be stored
-constexpr int most_rounds = 16;          // of placement; it settles in two or three
-constexpr int most_stores = 64;
-constexpr std::size_t most_trials = 4;  // stores that pay only once other sinks have moved
+constexpr int most_rounds = 16;          // of placement and of stores; both settle in two or three
+constexpr std::size_t most_trials = 4;   // stores that pay only once other sinks have moved
 
 class Placement {
  public:
@@ -26,6 +25,7 @@ class Placement {
       add_sink(i);
     }
     cost_.resize(static_cast<std::size_t>(last_) + 1);
+    use_.resize(cost_.size());
   }
 
   AxisPlan plan() {
@@ -51,8 +51,6 @@ class Placement {
     double saving = 0;
     double bound = 0;  // of the saving, once others have moved
   };
-
-  Links& links(std::size_t i) { return links_[i]; }
 
   void add_sink(std::size_t i) {
     links_.resize(work_.size());
@@ -85,10 +83,17 @@ class Placement {
   void place_latest() {
     for (std::size_t s = sinks_.size(); s-- > 0;)
       if (work_[sinks_[s]].role != Role::store) work_[sinks_[s]].pass = latest(sinks_[s]);
-    for (int pass = 0; pass <= last_; ++pass) refresh(pass);
+    refresh_from(0);
   }
 
-  void refresh(int pass) { cost_[static_cast<std::size_t>(pass)] = work_.demand(pass, use_); }
+  void refresh(int pass) {
+    const auto k = static_cast<std::size_t>(pass);
+    cost_[k] = work_.demand(pass, use_[k]);
+  }
+  void refresh_from(int pass) {
+    for (int k = pass; k <= last_; ++k) refresh(k);
+  }
+  bool evaluated(std::size_t i, int pass) const { return use_[static_cast<std::size_t>(pass)][i] == Use::evaluated; }
   double total() const {
     double sum = 0;
     for (const double cost : cost_) sum += cost;
@@ -131,46 +136,98 @@ class Placement {
   }
 
   // ---- stores ------------------------------------------------------------------------------------------------------
-  std::vector<Candidate> candidates() {
-    std::vector<std::vector<Use>> use(cost_.size());
-    std::vector<std::vector<double>> exclusive(cost_.size());
-    for (int pass = 0; pass <= last_; ++pass) {
-      const auto k = static_cast<std::size_t>(pass);
-      work_.demand(pass, use[k]);
-      work_.exclusive_work(pass, use[k], exclusive[k]);
+  // By node: the first pass that finds the folds and tables finished that the node needs.
+  std::vector<int> ready() const {
+    const Graph& graph = cone_.graph();
+    std::vector<int> pass(graph.nodes.size());
+    for (NodeId id = 0; id < graph.nodes.size(); ++id) {
+      if (!cone_.contains(id) || cone_.resident(id)) continue;
+      const auto operands = graph.operands(id);
+      for (std::size_t k = 0; k < operands.size(); ++k) {
+        const NodeId operand = operands[k];
+        if (cone_.resident(operand)) continue;
+        const bool waits = cone_.folds(operand) || cone_.distant(id, k);
+        const int from = waits ? work_[static_cast<std::size_t>(work_.position(operand))].pass + 1 : pass[operand];
+        pass[id] = std::max(pass[id], from);
+      }
     }
+    return pass;
+  }
+
+  std::vector<Candidate> candidates() const {
+    std::vector<std::vector<double>> exclusive(cost_.size());
+    for (int pass = 0; pass <= last_; ++pass)
+      work_.exclusive_work(pass, use_[static_cast<std::size_t>(pass)], exclusive[static_cast<std::size_t>(pass)]);
+    const std::vector<int> first_pass = ready();
     std::vector<Candidate> found;
     for (std::size_t i = 0; i < work_.size(); ++i) {
       const AxisWork::Entry& entry = work_[i];
       if (!entry.can_be_stored || entry.role != Role::inner || rejected_[i] != 0) continue;
       if (!options_.store_large && entry.elements > small_share * work_.largest()) continue;
       int final_use = last_;
-      while (final_use > 0 && use[static_cast<std::size_t>(final_use)][i] != Use::evaluated) --final_use;
-      if (final_use <= work_.level(i)) continue;
-      int first = work_.level(i);
-      for (const int before : work_.dependencies(i))
-        first = std::max(first, work_[static_cast<std::size_t>(before)].pass + 1);
+      while (final_use > 0 && !evaluated(i, final_use)) --final_use;
       Candidate best;
-      for (int pass = first; pass < final_use; ++pass) {
-        double gain = -entry.transfer;
-        for (int k = pass + 1; k <= final_use; ++k)
-          if (use[static_cast<std::size_t>(k)][i] == Use::evaluated)
-            gain += exclusive[static_cast<std::size_t>(k)][i] - entry.transfer;
-        if (gain <= 0) continue;
-        const double saving = gain - work_.added_work(i, pass, use[static_cast<std::size_t>(pass)]);
-        if (best.bound == 0 || saving > best.saving) best = {i, pass, saving, gain};
+      double gain = 0;
+      // From late to early: what is saved grows, what must be evaluated for it may too.
+      for (int pass = final_use - 1; pass >= first_pass[entry.node]; --pass) {
+        if (evaluated(i, pass + 1)) gain += exclusive[static_cast<std::size_t>(pass) + 1][i] - entry.transfer;
+        if (gain <= entry.transfer) continue;
+        const double bound = gain - entry.transfer;
+        if (best.bound > 0 && bound < best.saving) continue;
+        const double saving = bound - work_.added_work(i, pass, use_[static_cast<std::size_t>(pass)]);
+        if (best.bound == 0 || saving >= best.saving) best = {i, pass, saving, bound};
       }
       if (best.bound > 0) found.push_back(best);
     }
     return found;
   }
 
-  // Keeps the store if that lowers the work, once the other sinks have found their places.
+  bool crosses(const Candidate& candidate) const {
+    for (int pass = candidate.pass + 1; pass <= last_; ++pass)
+      if (evaluated(candidate.entry, pass)) return true;
+    return false;
+  }
+
+  // Keeps the store if that lowers the work at once.
+  bool add_if_cheaper(const Candidate& candidate) {
+    const double before = total();
+    AxisWork::Entry& entry = work_[candidate.entry];
+    entry.role = Role::store;
+    entry.pass = candidate.pass;
+    refresh_from(candidate.pass);
+    if (total() < before) {
+      add_sink(candidate.entry);
+      return true;
+    }
+    entry.role = Role::inner;
+    entry.pass = -1;
+    refresh_from(candidate.pass);
+    return false;
+  }
+
+  std::vector<int> passes() const {
+    std::vector<int> list;
+    for (const std::size_t sink : sinks_) list.push_back(work_[sink].pass);
+    return list;
+  }
+  void restore(const std::vector<int>& list) {
+    for (std::size_t s = 0; s < sinks_.size(); ++s) work_[sinks_[s]].pass = list[s];
+    refresh_from(0);
+  }
+
+  // Looks for better places of all sinks, starting from the latest ones again.
+  void place_again() {
+    const double before = total();
+    const std::vector<int> places = passes();
+    place_latest();
+    settle();
+    if (total() > before) restore(places);
+  }
+
+  // Keeps the store if that lowers the work once the other sinks have found their places.
   bool try_store(const Candidate& candidate) {
     const double before = total();
-    std::vector<int> passes;
-    for (const std::size_t sink : sinks_) passes.push_back(work_[sink].pass);
-    const std::vector<std::size_t> sinks = sinks_;
+    const std::vector<int> places = passes();
     work_[candidate.entry].role = Role::store;
     work_[candidate.entry].pass = candidate.pass;
     add_sink(candidate.entry);
@@ -178,8 +235,7 @@ class Placement {
     settle();
     if (total() < before) return true;
     remove_sink(candidate.entry);
-    for (std::size_t s = 0; s < sinks.size(); ++s) work_[sinks[s]].pass = passes[s];
-    for (int pass = 0; pass <= last_; ++pass) refresh(pass);
+    restore(places);
     rejected_[candidate.entry] = 1;
     return false;
   }
@@ -188,8 +244,6 @@ class Placement {
   // all are stored at once, and those that save nothing are given up again.
   void store_inner_folds() {
     const Graph& graph = cone_.graph();
-    std::vector<std::vector<Use>> use(cost_.size());
-    for (int pass = 0; pass <= last_; ++pass) work_.demand(pass, use[static_cast<std::size_t>(pass)]);
     std::vector<std::size_t> added;
     const double before = total();
     for (std::size_t i = 0; i < work_.size(); ++i) {
@@ -201,33 +255,33 @@ class Placement {
                                  !work_[static_cast<std::size_t>(state)].can_be_stored;
       if (entry.inner_folds.empty() && !of_plain_fold) continue;
       int first = 0;
-      while (first <= last_ && use[static_cast<std::size_t>(first)][i] != Use::evaluated) ++first;
+      while (first <= last_ && !evaluated(i, first)) ++first;
       int final_use = last_;
-      while (final_use > first && use[static_cast<std::size_t>(final_use)][i] != Use::evaluated) --final_use;
+      while (final_use > first && !evaluated(i, final_use)) --final_use;
       if (first >= final_use) continue;
       work_[i].role = Role::store;
       work_[i].pass = first;
       added.push_back(i);
     }
     for (const std::size_t i : added) add_sink(i);
-    for (int pass = 0; pass <= last_; ++pass) refresh(pass);
+    refresh_from(0);
     const bool gained = total() < before;
     for (const std::size_t i : added) {
       const double with = total();
       const int pass = work_[i].pass;
       remove_sink(i);
-      for (int k = 0; k <= last_; ++k) refresh(k);
+      refresh_from(pass);
       if (!gained || total() <= with) continue;
       work_[i].role = Role::store;
       work_[i].pass = pass;
       add_sink(i);
-      for (int k = 0; k <= last_; ++k) refresh(k);
+      refresh_from(pass);
     }
     settle();
   }
 
   void choose_stores() {
-    for (int stores = 0; stores < most_stores; ++stores) {
+    for (int round = 0; round < most_rounds; ++round) {
       std::vector<Candidate> found = candidates();
       if (found.empty()) return;
       // By saving at once, then by what others may add; the larger id, nearer to its readers, on ties.
@@ -236,32 +290,30 @@ class Placement {
         return a.entry > b.entry;
       });
       bool kept = false;
-      for (std::size_t c = 0; c < found.size() && found[c].saving > 0 && !kept; ++c) kept = try_store(found[c]);
-      if (kept) continue;
+      for (const Candidate& candidate : found)
+        if (candidate.saving > 0 && crosses(candidate) && add_if_cheaper(candidate)) kept = true;
+      if (kept) {
+        place_again();
+        continue;
+      }
       std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
         if (a.bound != b.bound) return a.bound > b.bound;
         return a.entry > b.entry;
       });
-      std::size_t trials = 0;
-      for (std::size_t c = 0; c < found.size() && trials < most_trials && !kept; ++c) {
-        if (rejected_[found[c].entry] != 0) continue;
-        ++trials;
-        kept = try_store(found[c]);
-      }
+      for (std::size_t c = 0; c < found.size() && c < most_trials && !kept; ++c) kept = try_store(found[c]);
       if (!kept) return;
     }
   }
 
   void drop_idle_stores() {
     std::vector<char> read(work_.size());
-    for (int pass = 0; pass <= last_; ++pass) {
-      work_.demand(pass, use_);
+    for (const std::vector<Use>& use : use_)
       for (std::size_t i = 0; i < work_.size(); ++i)
-        if (use_[i] == Use::read) read[i] = 1;
-    }
+        if (use[i] == Use::read) read[i] = 1;
     const std::vector<std::size_t> sinks = sinks_;
     for (const std::size_t sink : sinks)
       if (work_[sink].role == Role::store && read[sink] == 0) remove_sink(sink);
+    refresh_from(0);
   }
 
   // ---- the plan ----------------------------------------------------------------------------------------------------
@@ -273,15 +325,14 @@ class Placement {
       AxisPass pass;
       for (const std::size_t sink : sinks_)
         if (work_[sink].pass == k) pass.sinks.push_back(work_[sink].node);
-      work_.demand(k, use_);
       for (std::size_t i = 0; i < work_.size(); ++i) {
-        if (use_[i] != Use::evaluated) continue;
+        if (!evaluated(i, k)) continue;
         const NodeId id = work_[i].node;
         plan.work += work_[i].work;
         pass.heavy = pass.heavy || is_contraction_fold(graph, id);
         if (cone_.carries(id) && !cone_.resident(id)) pass.demanded.push_back(id);
       }
-      pass.hoisted = hoisted();
+      pass.hoisted = hoisted(k);
       for (const NodeId sink : pass.sinks) sunk[sink] = 1;
       plan.passes.push_back(std::move(pass));
     }
@@ -294,8 +345,8 @@ class Placement {
     return plan;
   }
 
-  // What the entries evaluated by way of use_ read that lacks the axis and is not computed along with them.
-  std::vector<NodeId> hoisted() const {
+  // What the pass reads that lacks the axis and is not computed along with what it evaluates.
+  std::vector<NodeId> hoisted(int pass) const {
     const Graph& graph = cone_.graph();
     std::vector<char> seen(graph.nodes.size());
     std::vector<NodeId> pending;
@@ -309,7 +360,7 @@ class Placement {
       (inlined ? pending : found).push_back(id);
     };
     for (std::size_t i = 0; i < work_.size(); ++i) {
-      if (use_[i] != Use::evaluated || cone_.resident(work_[i].node)) continue;
+      if (!evaluated(i, pass) || cone_.resident(work_[i].node)) continue;
       for (const NodeId operand : graph.operands(work_[i].node)) read(operand);
     }
     while (!pending.empty()) {
@@ -328,8 +379,8 @@ class Placement {
   int last_ = -1;  // the number of the last pass
   std::vector<std::size_t> sinks_;
   std::vector<Links> links_;
-  std::vector<double> cost_;  // by pass
-  std::vector<Use> use_;
+  std::vector<double> cost_;           // by pass
+  std::vector<std::vector<Use>> use_;  // by pass
   std::vector<char> rejected_;
 };
 

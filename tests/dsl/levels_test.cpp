@@ -184,6 +184,45 @@ TEST_CASE("levels: a fold among the targets is delivered as its state", "[levels
   CHECK(plan.after.empty());
 }
 
+TEST_CASE("levels: sinks that may go early or late share a pass", "[levels]") {
+  Make f;
+  const AxisId t = f.ax("t"), v = f.ax("v"), h = f.ax("h");
+  const NodeId x = f.in("x", {t, h});
+  const NodeId logits = f.sum(f.m(mul, x, f.in("w", {v, h})), {h});
+  const NodeId total = f.sum(f.m(mul, logits, logits), {t, v});
+  const NodeId sharing = f.sum(f.m(tanh, logits), {t, v});  // either pass; the first has the logits anyway
+  const NodeId alone = f.sum(f.m(tanh, x), {t});            // costs the same in either
+  f.out("sharing", sharing);
+  f.out("alone", alone, {h});
+  f.out("y", f.m(mul, x, total), {t, h});
+  const Graph graph = std::move(f).done();
+  const AxisPlan plan = plan_of(graph, t);
+  REQUIRE(plan.passes.size() == 2);
+  CHECK(plan.passes[0].heavy);
+  CHECK(!plan.passes[1].heavy);
+  CHECK(plan.passes[1].sinks.size() == 1);
+  CHECK(plan.passes[0].sinks.size() == 3);
+}
+
+TEST_CASE("levels: small crossing values that only together save an inner pass are stored", "[levels]") {
+  Make f;
+  const AxisId t = f.ax("t"), v = f.ax("v"), h = f.ax("h");
+  const NodeId logits = f.sum(f.m(mul, f.in("x", {t, h}), f.in("w", {v, h})), {h});
+  const NodeId a = f.gather(logits, f.in("y", {t}, DType::i32), v, IndexPolicy::checked);
+  const NodeId b = f.gather(logits, f.in("z", {t}, DType::i32), v, IndexPolicy::checked);
+  const NodeId total = f.sum(f.m(add, a, b), {t});
+  f.out("y", f.m(add, f.m(mul, logits, total), f.m(mul, a, b)), {t, v});
+  const ChunkCase the = prepared(std::move(f).done(), {{"t", 6}, {"v", 17}, {"h", 5}});
+  const ChunkedRun whole = run_chunked(the.graph, the.inputs, {});
+  const ChunkedRun run = run_chunked(the.graph, the.inputs, {{{the.axis("t"), 4}, {the.axis("v"), 5}}});
+  CHECK(run.stored.size() == 2);
+  CHECK(run.passes[0].passes == 2);
+  CHECK(run.passes[1].passes == 1);
+  CHECK(run.contraction_work == 2 * whole.contraction_work);
+  // Chunked over t alone they save nothing.
+  CHECK(run_chunked(the.graph, the.inputs, {{{the.axis("t"), 4}}}).stored.empty());
+}
+
 TEST_CASE("levels: large graphs are planned in milliseconds", "[levels]") {
   Make f;
   const AxisId t = f.ax("t"), h = f.ax("h");
