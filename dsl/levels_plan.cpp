@@ -285,7 +285,7 @@ class Placement {
       std::vector<Candidate> found = candidates();
       if (found.empty()) return;
       // By saving at once, then by what others may add; the larger id, nearer to its readers, on ties.
-      std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+      std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
         if (a.saving != b.saving) return a.saving > b.saving;
         return a.entry > b.entry;
       });
@@ -296,7 +296,7 @@ class Placement {
         place_again();
         continue;
       }
-      std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
+      std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) {
         if (a.bound != b.bound) return a.bound > b.bound;
         return a.entry > b.entry;
       });

@@ -204,6 +204,19 @@ TEST_CASE("levels: sinks that may go early or late share a pass", "[levels]") {
   CHECK(plan.passes[0].sinks.size() == 3);
 }
 
+TEST_CASE("levels: two folds that share a contraction do not hold each other in an early pass", "[levels]") {
+  Make f;
+  const AxisId t = f.ax("t"), v = f.ax("v"), h = f.ax("h");
+  const NodeId logits = f.sum(f.m(mul, f.in("x", {t, h}), f.in("w", {v, h})), {h});
+  f.out("first", f.sum(f.m(tanh, logits), {t, v}));
+  f.out("second", f.sum(f.m(exp, logits), {t, v}));
+  f.out("y", f.m(mul, logits, f.sum(f.in("mask", {t}), {t})), {t, v});
+  const AxisPlan plan = plan_of(std::move(f).done(), t);
+  REQUIRE(plan.passes.size() == 2);
+  CHECK(!plan.passes[0].heavy);
+  CHECK(plan.passes[1].sinks.size() == 3);
+}
+
 TEST_CASE("levels: small crossing values that only together save an inner pass are stored", "[levels]") {
   Make f;
   const AxisId t = f.ax("t"), v = f.ax("v"), h = f.ax("h");
