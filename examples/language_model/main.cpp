@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   language_model::Options options;
   CLI::App app(
       "Trains a small Llama-style language model over bytes; forward, gradient and update run in compiled "
-      "kernels.\nExit codes: 0 done, 1 failed, 2 wrong use, 3 the loss became infinite or NaN,\n4 the goal was "
+      "kernels.\nExit codes: 0 done, 1 failed, 2 wrong use, 5 the loss became infinite or NaN,\n6 the goal was "
       "missed.");
   app.add_option("--text", options.text, "file to learn (default: the licence texts of this system)");
   app.add_option("--steps", options.steps, "updates")->check(CLI::Range(1, 10'000'000))->capture_default_str();

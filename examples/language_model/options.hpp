@@ -7,7 +7,7 @@ namespace language_model {
 
 struct Options {
   std::string text;  // a file; empty: the licence texts
-  std::int64_t steps = 600;
+  std::int64_t steps = 700;
   double seconds = 0;  // 0: no limit; else training ends by then, and the learning rate's schedule with it
   std::int64_t batch = 16;
   std::int64_t context = 128;
@@ -23,7 +23,7 @@ struct Options {
   std::string forms = "language_model_forms";  // folder for graphs, plans, nests and LLVM text; empty: none
 };
 
-enum ExitCode : int { done = 0, failed = 1, bad_usage = 2, diverged = 3, goal_missed = 4 };
+enum ExitCode : int { done = 0, failed = 1, bad_usage = 2, diverged = 5, goal_missed = 6 };
 
 // Trains, measures and generates; prints what it does.
 ExitCode run(const Options& options);
