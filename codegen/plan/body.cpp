@@ -56,45 +56,6 @@ Counts count_launch(const Graph& graph, const dsl::Extents& extents) {
   return counts;
 }
 
-std::vector<bool> cone_of(const Graph& graph, NodeId node) {
-  std::vector<bool> reached(graph.nodes.size(), false);
-  reached[node] = true;
-  for (NodeId id = node + 1; id-- > 0;) {
-    if (!reached[id]) continue;
-    for (const NodeId operand : graph.operands(id)) reached[operand] = true;
-  }
-  return reached;
-}
-
-// An in-place store is right only where the old value is read at the same index, in the same or an earlier sweep.
-bool may_overwrite(const Graph& graph, std::size_t input, const dsl::OutputInfo& output,
-                   const std::vector<AxisId>& layout) {
-  const dsl::InputInfo& info = graph.inputs[input];
-  if (info.dtype != output.dtype || info.axes != layout || info.monoid >= 0) return false;
-  const std::vector<bool> own = cone_of(graph, output.node);
-  for (const dsl::OutputInfo& other : graph.outputs) {
-    if (&other == &output || other.node == output.node) continue;
-    const std::vector<bool> reached = cone_of(graph, other.node);
-    if (!reached[info.node]) continue;
-    if (!(graph.node(other.node).axes == graph.node(output.node).axes)) return false;
-    for (NodeId id = 0; id < graph.nodes.size(); ++id) {
-      if (graph.node(id).kind == dsl::NodeKind::fold && reached[id] && !own[id]) return false;
-    }
-  }
-  for (NodeId id = 0; id < graph.nodes.size(); ++id) {
-    const dsl::Node& node = graph.node(id);
-    const bool moves = (node.kind == dsl::NodeKind::view && !graph.views[node.payload].terms.empty()) ||
-                       node.kind == dsl::NodeKind::gather || node.kind == dsl::NodeKind::scatter ||
-                       node.kind == dsl::NodeKind::fold;
-    if (!moves) continue;
-    if (!cone_of(graph, id)[info.node]) continue;
-    // A fold over columns read before the store's sweep is safe when the output itself depends on it.
-    if (node.kind != dsl::NodeKind::fold) return false;
-    if (!own[id] || !node.axes.contains(graph.node(info.node).axes - graph.folded_axes(id))) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 BufferId Body::workspace_buffer(std::string name, DType dtype, std::vector<AxisId> axes, AxisSet chunked, NodeId node) {
@@ -273,12 +234,17 @@ void Body::reuse_dying_input(const Work& work, const std::vector<const Cluster*>
       return std::find(cluster->reads.begin(), cluster->reads.end(), node) != cluster->reads.end();
     });
     if (taken != pieces.request.in_place.end() || readers != 1) continue;
-    if (AxisSet(work.graph->node(node).axes) == pieces.request.graph.node(output.node).axes &&
-        may_overwrite(pieces.request.graph, i, output, stored.layout)) {
-      output.axes = stored.layout;
-      pieces.request.in_place[output_number] = static_cast<int>(i);
-      return;
+    if (work.graph->node(node).dtype != output.dtype ||
+        !(work.graph->node(node).axes == pieces.request.graph.node(output.node).axes)) {
+      continue;
     }
+    const std::vector<AxisId> before = output.axes;
+    output.axes = stored.layout;
+    pieces.request.in_place[output_number] = static_cast<int>(i);
+    const std::vector<int> unsafe = schedule::unsafe_in_place(pieces.request, device_);
+    if (std::find(unsafe.begin(), unsafe.end(), static_cast<int>(output_number)) == unsafe.end()) return;
+    output.axes = before;
+    pieces.request.in_place[output_number] = -1;
   }
 }
 
@@ -317,15 +283,16 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
     const auto input = std::find(inputs.begin(), inputs.end(), overwritten->second);
     if (input == inputs.end()) continue;  // not read here: an ordinary store into the argument's buffer
     const auto number = static_cast<std::size_t>(input - inputs.begin());
-    if (!may_overwrite(pieces.request.graph, number, output, output.axes)) {
-      throw Error(
-          {.kind = ErrorKind::usage,
-           .function = plan_.name,
-           .argument = pieces.request.graph.inputs[number].name,
-           .cure = "Return it as an output of its own"},
-          fmt::format("`{}` cannot overwrite its input: other elements still read the old values", output.name));
-    }
     pieces.request.in_place[i] = static_cast<int>(number);
+  }
+
+  for (const int output : schedule::unsafe_in_place(pieces.request, device_)) {
+    const std::string& name = pieces.request.graph.outputs[static_cast<std::size_t>(output)].name;
+    throw Error({.kind = ErrorKind::usage,
+                 .function = plan_.name,
+                 .argument = name,
+                 .cure = "Return it as an output of its own"},
+                fmt::format("`{}` cannot overwrite its input: other elements still read the old values", name));
   }
 
   Kernel kernel;

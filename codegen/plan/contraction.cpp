@@ -112,6 +112,7 @@ std::optional<Contraction> contraction_of(const Graph& graph, NodeId finish, con
 
 std::vector<std::vector<AxisId>> natural_layouts(const Graph& graph) {
   std::vector<std::vector<AxisId>> layouts(graph.nodes.size());
+  std::vector<std::uint8_t> from_memory(graph.nodes.size(), 0);
   const auto contains = [](const std::vector<AxisId>& list, AxisId axis) {
     return std::find(list.begin(), list.end(), axis) != list.end();
   };
@@ -119,6 +120,7 @@ std::vector<std::vector<AxisId>> natural_layouts(const Graph& graph) {
     const Node& n = graph.node(id);
     const auto operands = graph.operands(id);
     std::vector<AxisId> order;  // more than enough axes, filtered below
+    from_memory[id] = n.kind == NodeKind::input || n.kind == NodeKind::gather || n.kind == NodeKind::view;
     switch (n.kind) {
       case NodeKind::input:
         order = graph.inputs[n.payload].axes;
@@ -154,10 +156,14 @@ std::vector<std::vector<AxisId>> natural_layouts(const Graph& graph) {
         }
         break;
       default: {
-        // The longest operand leads; the others' extra axes follow (a product: m axes, then n axes).
+        // The longest operand leads, one that comes from memory before one made of indices; the others' extra axes
+        // follow (a product: m axes, then n axes).
         std::vector<NodeId> by_length(operands.begin(), operands.end());
-        std::stable_sort(by_length.begin(), by_length.end(),
-                         [&](NodeId a, NodeId b) { return layouts[a].size() > layouts[b].size(); });
+        std::stable_sort(by_length.begin(), by_length.end(), [&](NodeId a, NodeId b) {
+          if (layouts[a].size() != layouts[b].size()) return layouts[a].size() > layouts[b].size();
+          return from_memory[a] > from_memory[b];
+        });
+        for (const NodeId operand : by_length) from_memory[id] = std::max(from_memory[id], from_memory[operand]);
         for (const NodeId operand : by_length) {
           for (const AxisId axis : layouts[operand]) {
             if (!contains(order, axis)) order.push_back(axis);

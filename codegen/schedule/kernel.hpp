@@ -69,6 +69,8 @@ using Offer = std::variant<Scheduled, Refusal>;
 
 // The best offer of all families.
 Offer schedule(const KernelRequest& request, const DeviceModel& device, const std::string& name);
+// The outputs among those that `request.in_place` wants stored over an input for which that is not possible.
+std::vector<int> unsafe_in_place(const KernelRequest& request, const DeviceModel& device);
 // The same decision without building the nest: its predicted time, or a refusal. Cheap enough for clustering.
 std::variant<double, Refusal> predict(const KernelRequest& request, const DeviceModel& device);
 

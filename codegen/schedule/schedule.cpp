@@ -173,6 +173,20 @@ Offer schedule(const KernelRequest& request, const DeviceModel& device, const st
   return result;
 }
 
+std::vector<int> unsafe_in_place(const KernelRequest& request, const DeviceModel& device) {
+  std::vector<int> result;
+  for (const std::vector<int>& outputs : request.parts) {
+    const std::variant<Analysis, Refusal> choice = choose_part(request, outputs, device);
+    for (const int output : outputs) {
+      if (request.in_place[static_cast<std::size_t>(output)] < 0) continue;
+      const auto* analysis = std::get_if<Analysis>(&choice);
+      const bool known = analysis != nullptr && !analysis->role.empty();
+      if (!known || !in_place_is_safe(request, outputs, *analysis, output)) result.push_back(output);
+    }
+  }
+  return result;
+}
+
 std::variant<double, Refusal> predict(const KernelRequest& request, const DeviceModel& device) {
   double cost = 0;
   for (const std::vector<int>& outputs : request.parts) {

@@ -205,7 +205,40 @@ class SweepBuilder {
       if (space.empty() && analysis_.role[node] != FoldRole::grid) continue;  // stored at the end of the row
       sweeps[space.bits()].push_back({node, output});
     }
+    if (overwrites_at(level)) fix_row_values(level);
     for (const auto& [bits, sinks] : sweeps) sweep(AxisSet::from_bits(bits), sinks);
+  }
+
+  bool overwrites_at(int level) const {
+    return std::any_of(outputs_.begin(), outputs_.end(), [&](int output) {
+      return request_.in_place[static_cast<std::size_t>(output)] >= 0 && analysis_.level[node_of(output)] == level;
+    });
+  }
+
+  // Values of the row that read what this pass overwrites are computed before it.
+  void fix_row_values(int level) {
+    const AxisSet columns = analysis_.shape.column_set();
+    std::vector<bool> affected(graph().nodes.size(), false), wanted(graph().nodes.size(), false);
+    for (std::size_t output = 0; output < request_.in_place.size(); ++output) {
+      if (request_.in_place[output] >= 0) {
+        affected[graph().inputs[static_cast<std::size_t>(request_.in_place[output])].node] = true;
+      }
+    }
+    for (const int output : outputs_) wanted[node_of(output)] = true;
+    const std::vector<NodeId> nodes = cone(graph(), outputs_);
+    for (const NodeId node : nodes) {
+      for (const NodeId operand : graph().operands(node)) {
+        if (affected[operand]) affected[node] = true;
+        if (!(graph().node(node).axes & columns).empty()) wanted[operand] = true;
+      }
+    }
+    for (const NodeId node : nodes) {
+      const bool row_value = (graph().node(node).axes & columns).empty() && analysis_.role[node] == FoldRole::none;
+      if (!row_value || !wanted[node] || !affected[node] || graph().is_state(node) || analysis_.level[node] > level)
+        continue;
+      if (graph().node(node).kind == dsl::NodeKind::input) continue;
+      emitter_.add({loops::Let{fmt::format("row_value_{}", node), emitter_.value(node, environment_)}});
+    }
   }
 
   void sweep(AxisSet space, const std::vector<Sink>& sinks) {

@@ -9,6 +9,10 @@ namespace tigon::schedule {
 void build_sweeps(const KernelRequest& request, const std::vector<int>& outputs, const Analysis& analysis,
                   const DeviceModel& device, Emitter& emitter, Scheduled& result, const std::string& name);
 
+// Whether the output may be stored over the input that `request.in_place` names for it.
+bool in_place_is_safe(const KernelRequest& request, const std::vector<int>& outputs, const Analysis& analysis,
+                      int output);
+
 // A part whose one output is a scatter: partitions share the target axis, each adds its own rows in index order.
 void build_scatter(const KernelRequest& request, int output, const DeviceModel& device, Emitter& emitter,
                    Scheduled& result, const std::string& name);
