@@ -7,6 +7,8 @@
 #include "runtime/cache/cache.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/cpu_features.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/environment.hpp"
 #include "tigon/buffer.hpp"
 #include "tigon/detail/compiled.hpp"
 #include "tigon/error.hpp"
@@ -483,6 +485,7 @@ plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExt
 namespace tigon::detail {
 
 std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
+  runtime::check_environment();
   if (request.options.device.kind() == Device::Kind::cuda) {
     throw Error({.kind = ErrorKind::device, .function = request.graph->name, .cure = "Compile for Device::cpu()"},
                 "this build has no CUDA device");
@@ -490,6 +493,7 @@ std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
   plan::Plan plan = runtime::make_plan(*request.graph, request.extents, request.options);
   const std::uint64_t before = runtime::kernel_cache().counters().compiled;
   std::shared_ptr<const runtime::Program> program = runtime::build_program(std::move(plan));
+  if (const auto folder = runtime::environment_value("TIGON_DUMP")) runtime::dump_program(*program, *folder);
   const std::uint64_t compiled = runtime::kernel_cache().counters().compiled - before;
   return std::make_shared<runtime::CpuCompiled>(std::move(request), std::move(program),
                                                 static_cast<std::int64_t>(compiled));

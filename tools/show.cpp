@@ -1,0 +1,89 @@
+// `tigon explain` and `tigon emit`: an op's plan, and its forms on the way to machine code.
+#include <fmt/format.h>
+
+#include "choice.hpp"
+#include "codegen/loops/print.hpp"
+#include "codegen/plan/explain.hpp"
+#include "codegen/plan/print.hpp"
+#include "dsl/passes.hpp"
+#include "dsl/print.hpp"
+#include "paint.hpp"
+#include "runtime/compiled.hpp"
+#include "runtime/nearest.hpp"
+#include "runtime/program.hpp"
+#include "tigon/error.hpp"
+
+namespace tigon::tools {
+namespace {
+
+void tell_defaults(const Asked& asked, const Choice& choice) {
+  const std::string text = defaults_text(asked, choice);
+  if (!text.empty()) err(paint_error(Colour::dim, "tigon: " + text) + "\n");
+}
+
+plan::Plan planned(const Choice& choice) {
+  return runtime::make_plan(*choice.graph, given_extents(choice), choice.options);
+}
+
+// The kernels whose names contain the text; all when it is empty.
+std::vector<const plan::Kernel*> kernels_named(const plan::Plan& plan, const std::string& text) {
+  std::vector<const plan::Kernel*> found;
+  std::vector<std::string> names;
+  for (const plan::Kernel& kernel : plan.kernels) {
+    names.push_back(kernel.name);
+    if (kernel.name.find(text) != std::string::npos) found.push_back(&kernel);
+  }
+  if (!found.empty() || text.empty()) return found;
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  throw Error({.function = plan.name,
+               .argument = "--kernel",
+               .found = "`" + text + "`",
+               .expected = all.empty() ? "nothing: the plan has no kernels" : "a part of one of " + all,
+               .cure = runtime::suggestion(text, names)},
+              "the plan has no kernel of this name");
+}
+
+}  // namespace
+
+int explain(const Asked& asked, bool json) {
+  const Choice choice = choose(asked);
+  tell_defaults(asked, choice);
+  const plan::Plan plan = planned(choice);
+  out(json ? plan::explain_json(plan) : plan::print(plan));
+  return exit_ok;
+}
+
+int emit(const Asked& asked, const std::string& what, const std::string& kernel) {
+  const std::vector<std::string> forms = {"graph", "plan", "loops", "llvm"};
+  if (std::find(forms.begin(), forms.end(), what) == forms.end()) {
+    throw Error({.argument = "--what",
+                 .found = "`" + what + "`",
+                 .expected = "one of graph, plan, loops, llvm",
+                 .cure = runtime::suggestion(what, forms)},
+                "there is no such form");
+  }
+  const Choice choice = choose(asked);
+  tell_defaults(asked, choice);
+  if (what == "graph") {
+    out(dsl::print(dsl::prepare(*choice.graph, choice.extents, {.exact = choice.options.exact})));
+    return exit_ok;
+  }
+  const plan::Plan plan = planned(choice);
+  if (what == "plan") {
+    out(plan::print(plan));
+    return exit_ok;
+  }
+  bool first = true;
+  for (const plan::Kernel* one : kernels_named(plan, kernel)) {
+    if (!std::exchange(first, false)) out("\n");
+    if (what == "loops") {
+      out(loops::print(one->scheduled.nest));
+    } else {
+      out(runtime::llvm_text(one->scheduled.nest, runtime::cpu_model().vector_bytes).text);
+    }
+  }
+  return exit_ok;
+}
+
+}  // namespace tigon::tools
