@@ -116,7 +116,6 @@ setup() {
     IFS='|' read -r _ _ package _ <<<"$row"
     packages+=("$package")
   done
-  setup_say "Installing ${packages[*]}"
   if [[ $(id -u) -ne 0 ]]; then
     if ! command -v sudo >/dev/null; then
       setup_say "Neither root nor sudo. As root: apt-get install --no-remove --no-install-recommends ${packages[*]}"
@@ -124,15 +123,21 @@ setup() {
     fi
     setup_as_root=(sudo)
   fi
-  # Package lists may be absent or old: a first try without them costs nothing where they are good.
-  if ! setup_apt_get install -y -qq --no-remove --no-install-recommends "${packages[@]}" >/dev/null 2>&1; then
-    setup_apt_get update -qq >&2
-    if ! setup_apt_get install -y -qq --no-remove --no-install-recommends "${packages[@]}" >&2; then
+  setup_say "Installing ${packages[*]}"
+  # Package lists may be absent or old: a first try without new ones costs nothing where they are good.
+  local install=(install -y -qq --no-remove --no-install-recommends "${packages[@]}") log
+  log=$(mktemp)
+  if ! setup_apt_get "${install[@]}" >"$log" 2>&1; then
+    setup_apt_get update -qq >"$log" 2>&1
+    if ! setup_apt_get "${install[@]}" >>"$log" 2>&1; then
+      cat "$log" >&2
+      rm -f "$log"
       setup_say "apt-get could not install them without removing or breaking something. Missing:"
       setup_list_missing
       return 3
     fi
   fi
+  rm -f "$log"
   setup_probe "${setup_rows[@]}"
   [[ ${#setup_missing[@]} -eq 0 ]] && return 0
   setup_say "Installed, and yet not found:"
