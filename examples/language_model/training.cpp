@@ -19,7 +19,13 @@ using tigon::Owned;
 using tigon::Shape;
 using tigon::Stream;
 
-double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+// Bytes that are no text would confuse a terminal.
+std::string printable(std::string text) {
+  for (char& byte : text) {
+    if ((byte >= 0 && byte < ' ' && byte != '\n' && byte != '\t') || byte == 127) byte = '?';
+  }
+  return text;
+}
 
 // The memory of training. Updates write new weights and means beside the old ones, which change places.
 struct State {
@@ -207,13 +213,14 @@ class Training {
 
   template <class Gradient>
   void report_workspace(const tigon::dsl::Graph& graph, const Gradient& gradient) const {
-    const auto bytes_of = [](const tigon::plan::Plan& plan) {
-      return static_cast<std::size_t>(tigon::plan::layout_workspace(plan, plan.planned).bytes);
+    const tigon::plan::Plan& own = tigon::runtime::plan_of(gradient.core());
+    const tigon::plan::Plan other =
+        tigon::runtime::make_plan(graph, gradient.core().request().extents, {.unfused = !options_.unfused});
+    const auto mebibytes = [](const tigon::plan::Plan& plan) {
+      return static_cast<double>(tigon::plan::layout_workspace(plan, plan.planned).bytes) / (1 << 20);
     };
-    const tigon::plan::Plan unfused =
-        tigon::runtime::make_plan(graph, gradient.core().request().extents, {.unfused = true});
     fmt::print("values in the gradient's workspace: {:.1f} MiB; unfused {:.1f} MiB\n",
-               mebibytes(bytes_of(tigon::runtime::plan_of(gradient.core()))), mebibytes(bytes_of(unfused)));
+               mebibytes(options_.unfused ? other : own), mebibytes(options_.unfused ? own : other));
   }
 
   template <class Gradient>
@@ -262,7 +269,7 @@ class Training {
       text += static_cast<char>(byte);
     }
     fmt::print("{} bytes generated, {:.1f} ms each:\n{}\n", options_.generate,
-               clock.seconds() / static_cast<double>(options_.generate) * 1e3, text);
+               clock.seconds() / static_cast<double>(options_.generate) * 1e3, printable(text));
   }
 
   const Options& options_;
