@@ -37,7 +37,7 @@ double truth(bool b) { return b ? 1 : 0; }
 // clang-format off
 #define ROW(...) [](double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return __VA_ARGS__; }
 constexpr ScalarOpInfo table[] = {
-  // op, name, arity, rule, commutative, f64 reference, tie rule, CUDA, LLVM kind, LLVM, cost, exponentials, f32 ulp
+  // op, name, arity, rule, commutative, f64 reference, tie rule, CUDA, LLVM kind, LLVM, cost, exponentials, f32 ulp, of the larger operand
   {neg, "neg", 1, number, false, ROW(-a), "", "-{0}", instruction, "fneg", 1, 0, 0},
   {abs, "abs", 1, number, false, ROW(std::fabs(a)), "derivative 0 at 0", "tigon_abs({0})", intrinsic, "llvm.fabs", 1, 0, 0},
   {sign, "sign", 1, number, false, ROW(sign_of(a)), "sign(0) = 0, NaN stays", "tigon_sign({0})", prelude, "tigon_sign", 2, 0, 0},
@@ -82,7 +82,7 @@ constexpr ScalarOpInfo table[] = {
   {log1mexp, "log1mexp", 1, floating, false, ROW(log1mexp_of(a)), "log(1 - exp(x)), x <= 0; -infinity at 0", "tigon_log1mexp({0})", prelude, "tigon_log1mexp", 24, 2, 4},
   {is_finite, "is_finite", 1, predicate, false, ROW(truth(std::isfinite(a))), "", "tigon_is_finite({0})", prelude, "tigon_is_finite", 1, 0, 0},
   {pow, "pow", 2, floating, false, ROW(std::pow(a, b)), "derivatives 0 at base 0 where pow is flat", "tigon_pow({0}, {1})", prelude, "tigon_pow", 24, 2, 4},
-  {logaddexp, "logaddexp", 2, floating, true, ROW(logaddexp_of(a, b)), "both -infinity: -infinity, derivatives 0", "tigon_logaddexp({0}, {1})", prelude, "tigon_logaddexp", 24, 2, 4},
+  {logaddexp, "logaddexp", 2, floating, true, ROW(logaddexp_of(a, b)), "both -infinity: -infinity, derivatives 0", "tigon_logaddexp({0}, {1})", prelude, "tigon_logaddexp", 24, 2, 4, true},
   {mul0, "mul0", 2, number, false, ROW(a == 0 ? 0 : a * b), "0 where the first is 0, derivatives too", "tigon_mul0({0}, {1})", prelude, "tigon_mul0", 2, 0, 0.5},
   {clamp, "clamp", 3, number, false, ROW(first_of_min(first_of_max(a, b), c)), "the derivative passes at the bounds; NaN stays", "tigon_clamp({0}, {1}, {2})", prelude, "tigon_clamp", 2, 0, 0},
   {fma, "fma", 3, number, false, ROW(std::fma(a, b, c)), "", "tigon_fma({0}, {1}, {2})", intrinsic, "llvm.fma", 1, 0, 0.5},

@@ -36,6 +36,9 @@ struct ScalarOpInfo {
   int cost;               // relative to an addition
   int exponentials;       // evaluations of the special function unit's exponential or logarithm
   double ulp;             // accuracy in f32: at most this many units in the last place from the exact value
+  // The units are those of the larger operand where that is larger in size than the result: the operation ends in an
+  // addition to it, which may cancel.
+  bool ulp_of_larger_operand = false;
 };
 
 const ScalarOpInfo& info(ScalarOp op);

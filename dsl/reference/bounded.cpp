@@ -69,6 +69,10 @@ Bounded smooth(ScalarOp op, const double* x, const Bounded* arguments, int arity
     }
     propagated += change;
   }
+  if (info(op).ulp_of_larger_operand && std::isfinite(value)) {
+    const double larger = std::abs(std::max(x[0], x[1]));
+    propagated += 2 * info(op).ulp * rounding.unit * std::max(0.0, larger - std::abs(value));
+  }
   return settle(value, propagated, undetermined, info(op).ulp, rounding);
 }
 
@@ -290,7 +294,13 @@ void run_bounded(const ScalarProgram& program, std::span<const Bounded> inputs, 
         exact[k] = {arguments[k].value, 0, false};
       }
       values[i] = apply(v.op, arguments, rounding);
-      if (values[i].bound > 0) noise[i] = is_choice(v.op) ? 0 : apply(v.op, exact, rounding).bound;
+      if (values[i].bound > 0 && !is_choice(v.op)) {
+        noise[i] = apply(v.op, exact, rounding).bound;
+        // A result that needs no rounding from exact operands may need it from the ones a backend has.
+        if (rounding.floating && std::isfinite(values[i].value)) {
+          noise[i] = std::max(noise[i], 2 * info(v.op).ulp * rounding.unit * std::abs(values[i].value));
+        }
+      }
     }
     bounds = bounds || values[i].bound > 0;
   }
