@@ -45,6 +45,7 @@ Json steps(const std::vector<StepFact>& facts) {
     step["writes"] = uses(fact.writes);
     step["bytes"] = fact.bytes;
     step["minimum_bytes"] = fact.minimum_bytes;
+    step["total_bytes"] = fact.total_bytes;
     step["flops"] = fact.flops;
     step["exponentials"] = fact.exponentials;
     step["predicted_ns"] = fact.predicted_ns;

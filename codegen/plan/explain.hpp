@@ -12,8 +12,8 @@ namespace tigon::plan {
 //   axes              [{name, extent, fixed, partitions}]; fixed: the extent stands in kernels' texts
 //   workspace_bytes, predicted_ns, bytes, minimum_bytes
 //   steps             [{kind: launch | matmul | fill | loop, ...}]
-//     all but loop    number, runs, name, fused, rounds, reads, writes, bytes, minimum_bytes, flops, exponentials,
-//                     predicted_ns; bytes to predicted_ns are of one run
+//     all but loop    number, runs, name, fused, rounds, reads, writes, bytes, minimum_bytes, total_bytes, flops,
+//                     exponentials, predicted_ns; all of one run but total_bytes, which is of all runs
 //       reads, writes [{name, type, bytes, sweeps, gathered}]
 //     launch          kernel, family, why, provenance, partitions
 //     matmul          batch, m, n, k, accumulate

@@ -176,13 +176,18 @@ class Reader {
     }
     const auto add_up = [&](const auto& self, const std::vector<StepFact>& steps) -> void {
       for (const StepFact& step : steps) {
-        facts.bytes += step.runs * step.bytes;
+        facts.bytes += step.total_bytes;
         self(self, step.body);
       }
     };
     add_up(add_up, facts.steps);
     for (BufferId id = 0; id < plan_.buffers.size(); ++id) {
-      if (plan_.buffers[id].home != Home::workspace) facts.minimum_bytes += read_once_[id] + written_once_[id];
+      const Buffer& buffer = plan_.buffers[id];
+      if (buffer.home == Home::workspace) continue;
+      // A result that steps add to is read on the way only because of how it is made, unless the caller's value counts.
+      const bool made_here =
+          buffer.home == Home::output && plan_.outputs[buffer.index].mode != dsl::OutputMode::accumulate;
+      facts.minimum_bytes += written_once_[id] + (made_here ? 0 : read_once_[id]);
     }
     return facts;
   }
@@ -198,11 +203,11 @@ class Reader {
     for (const Step& step : steps) {
       StepFact fact;
       if (const auto* launch = std::get_if<Launch>(&step.node))
-        fact = read_launch(*launch, extents, runs);
+        fact = read_launch(*launch, extents);
       else if (const auto* matmul = std::get_if<Matmul>(&step.node))
-        fact = read_matmul(*matmul, extents, runs);
+        fact = read_matmul(*matmul, extents);
       else if (const auto* fill = std::get_if<Fill>(&step.node))
-        fact = read_fill(*fill, extents, runs);
+        fact = read_fill(*fill, extents);
       else
         fact = read_loop(std::get<Loop>(step.node), extents, runs);
       fact.runs = fact.kind == StepFact::Kind::loop ? 1 : runs;
@@ -211,24 +216,39 @@ class Reader {
     return result;
   }
 
-  UseFact use(std::vector<double>& once, BufferId id, double bytes, double runs) {
+  // How often the loops around a step repeat it on the same elements of something with these axes.
+  [[nodiscard]] double repeats(dsl::AxisSet axes) const {
+    double count = 1;
+    for (const auto& [axis, chunks] : around_) count *= axes.contains(axis) ? 1 : static_cast<double>(chunks);
+    return count;
+  }
+
+  UseFact use(std::vector<double>& once, BufferId id, double bytes, double total) {
     const Buffer& buffer = plan_.buffers[id];
-    once[id] = std::max(once[id], std::min(bytes * runs, bytes_of(buffer, plan_.planned)));
-    return {buffer.name, type_text(plan_, buffer), bytes};
+    once[id] = std::max(once[id], std::min(total, bytes_of(buffer, plan_.planned)));
+    return {buffer.name, type_text(plan_, buffer), bytes, total};
+  }
+  UseFact use(std::vector<double>& once, BufferId id, const dsl::Extents& extents) {
+    const Buffer& buffer = plan_.buffers[id];
+    dsl::AxisSet axes;
+    for (const AxisId axis : buffer.axes) axes |= dsl::AxisSet::of(axis);
+    return use(once, id, bytes_of(buffer, extents), bytes_of(buffer, plan_.planned) * repeats(axes));
   }
 
   static void add_up(StepFact& fact) {
     for (const UseFact& read : fact.reads) {
       fact.minimum_bytes += read.bytes;
       fact.bytes += read.bytes * read.sweeps;
+      fact.total_bytes += read.total_bytes * read.sweeps;
     }
     for (const UseFact& write : fact.writes) {
       fact.minimum_bytes += write.bytes;
       fact.bytes += write.bytes;
+      fact.total_bytes += write.total_bytes;
     }
   }
 
-  StepFact read_launch(const Launch& launch, const dsl::Extents& extents, double runs) {
+  StepFact read_launch(const Launch& launch, const dsl::Extents& extents) {
     const Kernel& kernel = plan_.kernels[launch.kernel];
     const loops::Nest& nest = kernel.scheduled.nest;
     StepFact fact;
@@ -250,13 +270,16 @@ class Reader {
     for (const schedule::PartitionCount& partition : kernel.scheduled.partitions) {
       fact.partitions.push_back(partition.count(extents));
     }
-    std::vector<double> gathered(nest.parameters.size(), -1);
+    std::vector<double> gathered(nest.parameters.size(), -1), gathered_in_all(nest.parameters.size(), -1);
     std::vector<bool> reads(nest.parameters.size(), false);  // holds something when the launch starts
     for (std::size_t i = 0; i < kernel.graph.inputs.size(); ++i) {
       const double elements = gathered_elements(kernel.graph, live, kernel.graph.inputs[i].node, extents);
+      const double in_all =
+          gathered_elements(kernel.graph, live, kernel.graph.inputs[i].node, plan_.planned) * repeats(launch.chunked);
       if (i >= kernel.scheduled.input_parameters.size()) continue;
       for (const loops::ParameterId parameter : kernel.scheduled.input_parameters[i]) {
         gathered[parameter] = elements;
+        gathered_in_all[parameter] = in_all;
         reads[parameter] = true;
       }
     }
@@ -268,16 +291,17 @@ class Reader {
     for (std::size_t p = 0; p < nest.parameters.size(); ++p) {
       if (launch.buffers[p] == no_buffer) continue;
       const Buffer& buffer = plan_.buffers[launch.buffers[p]];
-      const double whole = bytes_of(buffer, extents);
       if (reads[p]) {
         const double fetched = gathered[p] * size_of(buffer.dtype);
-        const bool only_gathered = gathered[p] >= 0 && fetched < whole;
-        fact.reads.push_back(use(read_once_, launch.buffers[p], only_gathered ? fetched : whole, runs));
+        const bool only_gathered = gathered[p] >= 0 && fetched < bytes_of(buffer, extents);
+        fact.reads.push_back(
+            only_gathered ? use(read_once_, launch.buffers[p], fetched, gathered_in_all[p] * size_of(buffer.dtype))
+                          : use(read_once_, launch.buffers[p], extents));
         fact.reads.back().gathered = only_gathered;
         fact.reads.back().sweeps = std::max(1, sweeps[p]);
       }
       if (nest.parameters[p].access != loops::Access::read)
-        fact.writes.push_back(use(written_once_, launch.buffers[p], whole, runs));
+        fact.writes.push_back(use(written_once_, launch.buffers[p], extents));
     }
     add_up(fact);
     return fact;
@@ -298,7 +322,7 @@ class Reader {
     return result;
   }
 
-  StepFact read_matmul(const Matmul& matmul, const dsl::Extents& extents, double runs) {
+  StepFact read_matmul(const Matmul& matmul, const dsl::Extents& extents) {
     StepFact fact;
     fact.kind = StepFact::Kind::matmul;
     fact.number = ++number_;
@@ -314,11 +338,10 @@ class Reader {
       size *= extents[axis.axis];
     }
     for (const BufferId operand : {matmul.a, matmul.b}) {
-      fact.reads.push_back(use(read_once_, operand, bytes_of(plan_.buffers[operand], extents), runs));
+      fact.reads.push_back(use(read_once_, operand, extents));
     }
-    const double result = bytes_of(plan_.buffers[matmul.c], extents);
-    if (matmul.accumulate) fact.reads.push_back(use(read_once_, matmul.c, result, runs));
-    fact.writes.push_back(use(written_once_, matmul.c, result, runs));
+    if (matmul.accumulate) fact.reads.push_back(use(read_once_, matmul.c, extents));
+    fact.writes.push_back(use(written_once_, matmul.c, extents));
     if (is_16_bit_float(plan_.buffers[matmul.c].dtype)) {
       fact.rounds.push_back(fmt::format("{} to {}", matmul.name, name(plan_.buffers[matmul.c].dtype)));
     }
@@ -326,13 +349,13 @@ class Reader {
     return fact;
   }
 
-  StepFact read_fill(const Fill& fill, const dsl::Extents& extents, double runs) {
+  StepFact read_fill(const Fill& fill, const dsl::Extents& extents) {
     StepFact fact;
     fact.kind = StepFact::Kind::fill;
     fact.number = ++number_;
     fact.name = plan_.buffers[fill.buffer].name;
     fact.value = fill.value;
-    fact.writes.push_back(use(written_once_, fill.buffer, bytes_of(plan_.buffers[fill.buffer], extents), runs));
+    fact.writes.push_back(use(written_once_, fill.buffer, extents));
     add_up(fact);
     return fact;
   }
@@ -346,7 +369,9 @@ class Reader {
     longest_chunk_[loop.axis] = std::max(longest_chunk_[loop.axis], loop.chunk);
     dsl::Extents inside = extents;
     inside[loop.axis] = std::min(loop.chunk, extents[loop.axis]);
+    around_.emplace_back(loop.axis, fact.chunk_count);
     fact.body = read_steps(loop.body, inside, runs * static_cast<double>(fact.chunk_count));
+    around_.pop_back();
     for (const StepFact& step : fact.body) {
       fact.predicted_ns += step.predicted_ns * static_cast<double>(fact.chunk_count);
     }
@@ -354,7 +379,8 @@ class Reader {
   }
 
   const Plan& plan_;
-  std::vector<double> read_once_, written_once_;  // by buffer: the most that one step reads or writes of it
+  std::vector<double> read_once_, written_once_;         // by buffer: the most that one step reads or writes of it
+  std::vector<std::pair<AxisId, std::int64_t>> around_;  // the loops around what is being read, and their chunks
   std::array<std::int64_t, dsl::max_axes> longest_chunk_{};
   int number_ = 0;
 };

@@ -14,9 +14,10 @@ struct AxisFact {
 // A buffer as one step uses it. Bytes are of one run of the step, at the planned extents.
 struct UseFact {
   std::string name;
-  std::string type;  // "bf16[tokens, hidden]"
-  double bytes = 0;  // touched once
-  int sweeps = 1;    // how often the step's text goes through it
+  std::string type;        // "bf16[tokens, hidden]"
+  double bytes = 0;        // touched once
+  double total_bytes = 0;  // the same over all runs: the last chunk of a loop may be shorter
+  int sweeps = 1;          // how often the step's text goes through it
   bool gathered = false;
 };
 
@@ -35,6 +36,7 @@ struct StepFact {
   std::vector<std::int64_t> partitions;  // launch: independent shares, by part
   double bytes = 0;                      // touched by one run: every buffer once per sweep, from memory or cache
   double minimum_bytes = 0;              // every buffer once
+  double total_bytes = 0;                // touched by all runs
   double flops = 0, exponentials = 0;
   double predicted_ns = 0;  // of one run; of a loop: all its chunks
   std::int64_t batch = 1, m = 1, n = 1, k = 1;

@@ -31,8 +31,8 @@ std::vector<std::string> keys_of(const Json& object) {
 }
 
 using Keys = std::vector<std::string>;
-const Keys common_keys = {"kind",   "number", "runs",          "name",  "fused",        "rounds",      "reads",
-                          "writes", "bytes",  "minimum_bytes", "flops", "exponentials", "predicted_ns"};
+const Keys common_keys = {"kind",   "number", "runs",          "name",        "fused", "rounds",       "reads",
+                          "writes", "bytes",  "minimum_bytes", "total_bytes", "flops", "exponentials", "predicted_ns"};
 
 Keys with(Keys more) {
   Keys keys = common_keys;
@@ -64,6 +64,7 @@ void check_steps(const Json& steps, int& number, std::set<std::string>& kinds) {
     }
     CHECK(step.at("minimum_bytes") == minimum);
     CHECK(step.at("bytes") == touched);
+    CHECK(step.at("total_bytes").get<double>() <= touched * step.at("runs").get<double>());
     CHECK(step.at("predicted_ns").get<double>() >= 0);
   }
 }
