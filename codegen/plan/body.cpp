@@ -156,6 +156,13 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
     current_cluster_ = static_cast<std::size_t>(&cluster - clustering.clusters.data());
   }
   flush();
+  for (const NodeId target : std::exchange(detours_, {})) {
+    Cluster copy;
+    copy.sinks = {target};
+    copy.reads = {target};
+    work.overwrites.erase(target);
+    result.push_back(launch_step(work, {&copy}, destinations));
+  }
   // A target that is a state and still lies in partitions is merged into its place.
   for (const NodeId target : work.targets) {
     if (!stored_.contains(target) || stored_.at(target).partition == dsl::no_axis) continue;
@@ -287,7 +294,15 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
   }
 
   for (const int output : schedule::unsafe_in_place(pieces.request, device_)) {
-    const std::string& name = pieces.request.graph.outputs[static_cast<std::size_t>(output)].name;
+    const auto at = static_cast<std::size_t>(output);
+    const std::string& name = pieces.request.graph.outputs[at].name;
+    if (work.graph->node(work.overwrites.at(sinks[at])).kind != dsl::NodeKind::input) {
+      // A sum made in the target's own memory turns out to be read elsewhere too: the target is copied there at the
+      // end.
+      pieces.request.in_place[at] = -1;
+      detours_.push_back(sinks[at]);
+      continue;
+    }
     throw Error({.kind = ErrorKind::usage,
                  .function = plan_.name,
                  .argument = name,
@@ -337,7 +352,8 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
         if (pieces.request.in_place[at] >= 0) {
           buffer = launch.buffers[parameter];
         } else if (const auto found = destinations.find(node);
-                   found != destinations.end() && stored.partition == dsl::no_axis) {
+                   found != destinations.end() && stored.partition == dsl::no_axis &&
+                   std::find(detours_.begin(), detours_.end(), node) == detours_.end()) {
           buffer = found->second.slots.empty() ? found->second.buffer : found->second.slots[stored.slots.size()];
         } else {
           const loops::Parameter& p = kernel.scheduled.nest.parameters[parameter];

@@ -45,6 +45,7 @@ class Body {
   const PlanOptions& options_;
   StoredValues stored_;
   std::map<dsl::NodeId, dsl::NodeId> homes_;        // contraction -> the target in whose memory it is made
+  std::vector<dsl::NodeId> detours_;                // targets whose memory is taken until the end: copied there last
   std::map<dsl::NodeId, std::size_t> last_reader_;  // cluster that reads the value last; absent: it must be kept
   std::size_t current_cluster_ = 0;                 // the last cluster of the launch being built
 };

@@ -113,6 +113,15 @@ std::optional<Contraction> contraction_of(const Graph& graph, NodeId finish, con
 std::vector<std::vector<AxisId>> natural_layouts(const Graph& graph) {
   std::vector<std::vector<AxisId>> layouts(graph.nodes.size());
   std::vector<std::uint8_t> from_memory(graph.nodes.size(), 0);
+  std::vector<std::int64_t> carried(graph.axes.size(), 0);
+  for (const Node& n : graph.nodes) {
+    for (const AxisId axis : n.axes) ++carried[axis];
+  }
+  const auto most_carried = [&](AxisSet axes) {
+    std::int64_t most = 0;
+    for (const AxisId axis : axes) most = std::max(most, carried[axis]);
+    return most;
+  };
   const auto contains = [](const std::vector<AxisId>& list, AxisId axis) {
     return std::find(list.begin(), list.end(), axis) != list.end();
   };
@@ -157,12 +166,23 @@ std::vector<std::vector<AxisId>> natural_layouts(const Graph& graph) {
         break;
       default: {
         // The longest operand leads, one that comes from memory before one made of indices; the others' extra axes
-        // follow (a product: m axes, then n axes).
+        // follow. Of two operands with axes of their own (a product: m axes, then n axes) the one leads whose axes most
+        // values carry: rows of data before columns of weights.
         std::vector<NodeId> by_length(operands.begin(), operands.end());
-        std::stable_sort(by_length.begin(), by_length.end(), [&](NodeId a, NodeId b) {
+        const auto leads = [&](NodeId a, NodeId b) {
+          const AxisSet only_a = graph.node(a).axes - graph.node(b).axes;
+          const AxisSet only_b = graph.node(b).axes - graph.node(a).axes;
+          if (!only_a.empty() && !only_b.empty() && most_carried(only_a) != most_carried(only_b)) {
+            return most_carried(only_a) > most_carried(only_b);
+          }
           if (layouts[a].size() != layouts[b].size()) return layouts[a].size() > layouts[b].size();
           return from_memory[a] > from_memory[b];
-        });
+        };
+        for (std::size_t i = 1; i < by_length.size(); ++i) {  // at most three: an insertion sort needs no strict order
+          for (std::size_t at = i; at > 0 && leads(by_length[at], by_length[at - 1]); --at) {
+            std::swap(by_length[at], by_length[at - 1]);
+          }
+        }
         for (const NodeId operand : by_length) from_memory[id] = std::max(from_memory[id], from_memory[operand]);
         for (const NodeId operand : by_length) {
           for (const AxisId axis : layouts[operand]) {
