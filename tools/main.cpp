@@ -65,7 +65,7 @@ struct CommandLine {
         "examples:\n"
         "  tigon explain softmax --axes tokens=4096,vocab=32768\n"
         "  tigon explain rms_norm --gradient --dtype bf16 --axes hidden=4096\n"
-        "  tigon explain linear_cross_entropy --gradient --budget 256MiB --option smoothing=0.1\n"
+        "  tigon explain linear_cross_entropy --gradient --budget 512MiB --option smoothing=0.1\n"
         "  tigon explain layer_norm --json | jq '.steps[].fused'\n\n"
         "reading it: bytes \"touched\" count each buffer once per sweep of a kernel's text, the minimum counts it "
         "once;\n"

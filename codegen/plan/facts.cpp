@@ -148,7 +148,13 @@ std::vector<int> sweeps_of(const loops::Nest& nest) {
 class Reader {
  public:
   explicit Reader(const Plan& plan)
-      : plan_(plan), read_once_(plan.buffers.size(), 0), written_once_(plan.buffers.size(), 0) {}
+      : plan_(plan), read_once_(plan.buffers.size(), 0), written_once_(plan.buffers.size(), 0) {
+    std::map<std::string, int> met;
+    for (const Buffer& buffer : plan.buffers) {
+      const int count = ++met[buffer.name];
+      names_.push_back(count == 1 ? buffer.name : fmt::format("{}'{}", buffer.name, count));
+    }
+  }
 
   PlanFacts read() {
     PlanFacts facts;
@@ -171,7 +177,7 @@ class Reader {
       const char* homes[] = {"argument", "output", "workspace"};
       dsl::Extents extents = plan_.planned;
       for (const AxisId axis : buffer.chunked) extents[axis] = std::min(extents[axis], longest_chunk_[axis]);
-      facts.buffers.push_back({buffer.name, type_text(plan_, buffer), homes[static_cast<int>(buffer.home)],
+      facts.buffers.push_back({names_[id], type_text(plan_, buffer), homes[static_cast<int>(buffer.home)],
                                bytes_of(buffer, extents), layout.offsets[id], buffer.first_step, buffer.last_step});
     }
     const auto add_up = [&](const auto& self, const std::vector<StepFact>& steps) -> void {
@@ -226,7 +232,7 @@ class Reader {
   UseFact use(std::vector<double>& once, BufferId id, double bytes, double total) {
     const Buffer& buffer = plan_.buffers[id];
     once[id] = std::max(once[id], std::min(total, bytes_of(buffer, plan_.planned)));
-    return {buffer.name, type_text(plan_, buffer), bytes, total};
+    return {names_[id], type_text(plan_, buffer), bytes, total};
   }
   UseFact use(std::vector<double>& once, BufferId id, const dsl::Extents& extents) {
     const Buffer& buffer = plan_.buffers[id];
@@ -261,9 +267,6 @@ class Reader {
     fact.flops = launch.counts.flops;
     fact.exponentials = launch.counts.exponentials;
     fact.predicted_ns = launch.predicted_ns;
-    for (const dsl::OutputInfo& output : kernel.graph.outputs) {
-      fact.name += (fact.name.empty() ? "" : ", ") + output.name;
-    }
     const std::vector<bool> live = live_nodes(kernel.graph);
     fact.fused = fused_work(kernel.graph, live);
     fact.rounds = roundings(kernel.graph, live);
@@ -303,21 +306,32 @@ class Reader {
       if (nest.parameters[p].access != loops::Access::read)
         fact.writes.push_back(use(written_once_, launch.buffers[p], extents));
     }
+    for (const UseFact& write : fact.writes) fact.name += (fact.name.empty() ? "" : ", ") + write.name;
     add_up(fact);
     return fact;
   }
 
   static std::vector<std::string> roundings(const Graph& graph, const std::vector<bool>& live) {
     std::vector<std::string> result;
+    std::map<DType, int> unnamed;
     for (NodeId id = 0; id < graph.nodes.size(); ++id) {
       const dsl::Node& node = graph.node(id);
       if (!live[id] || node.kind != NodeKind::cast || !is_16_bit_float(node.dtype)) continue;
       if (size_of(graph.node(graph.operands(id)[0]).dtype) <= 2) continue;
-      std::string value = graph.name_of(id);
+      std::string value;
+      for (const dsl::NamedNode& named : graph.names) {
+        if (named.node == id) value = named.name;
+      }
       for (const dsl::OutputInfo& output : graph.outputs) {
         if (output.node == id) value = output.name;
       }
-      result.push_back(fmt::format("{} to {}", value, name(node.dtype)));
+      if (value.empty())
+        ++unnamed[node.dtype];
+      else
+        result.push_back(fmt::format("{} to {}", value, name(node.dtype)));
+    }
+    for (const auto& [dtype, count] : unnamed) {
+      result.push_back(fmt::format("{} inner value{} to {}", count, count == 1 ? "" : "s", name(dtype)));
     }
     return result;
   }
@@ -326,7 +340,7 @@ class Reader {
     StepFact fact;
     fact.kind = StepFact::Kind::matmul;
     fact.number = ++number_;
-    fact.name = matmul.name;
+    fact.name = names_[matmul.c];
     fact.accumulate = matmul.accumulate;
     fact.flops = matmul.counts.flops;
     fact.exponentials = matmul.counts.exponentials;
@@ -343,7 +357,7 @@ class Reader {
     if (matmul.accumulate) fact.reads.push_back(use(read_once_, matmul.c, extents));
     fact.writes.push_back(use(written_once_, matmul.c, extents));
     if (is_16_bit_float(plan_.buffers[matmul.c].dtype)) {
-      fact.rounds.push_back(fmt::format("{} to {}", matmul.name, name(plan_.buffers[matmul.c].dtype)));
+      fact.rounds.push_back(fmt::format("{} to {}", fact.name, name(plan_.buffers[matmul.c].dtype)));
     }
     add_up(fact);
     return fact;
@@ -353,7 +367,7 @@ class Reader {
     StepFact fact;
     fact.kind = StepFact::Kind::fill;
     fact.number = ++number_;
-    fact.name = plan_.buffers[fill.buffer].name;
+    fact.name = names_[fill.buffer];
     fact.value = fill.value;
     fact.writes.push_back(use(written_once_, fill.buffer, extents));
     add_up(fact);
@@ -379,6 +393,7 @@ class Reader {
   }
 
   const Plan& plan_;
+  std::vector<std::string> names_;                       // by buffer, no two alike
   std::vector<double> read_once_, written_once_;         // by buffer: the most that one step reads or writes of it
   std::vector<std::pair<AxisId, std::int64_t>> around_;  // the loops around what is being read, and their chunks
   std::array<std::int64_t, dsl::max_axes> longest_chunk_{};

@@ -25,7 +25,7 @@ struct StepFact {
   enum class Kind : std::uint8_t { launch, matmul, fill, loop } kind = Kind::launch;
   int number = 0;          // from 1, loops not counted (0)
   double runs = 1;         // how often the loops around it repeat it
-  std::string name;        // what it computes
+  std::string name;        // what it stores: names of buffers, of which no two are alike
   std::string kernel;      // launch: the function's name in generated text
   std::string family;      // launch: the schedule
   std::string why;         // launch: the schedule's own sentence

@@ -51,6 +51,12 @@ std::string header(const PlanFacts& facts) {
   return text + fmt::format(" · workspace {}\n", memory_text(static_cast<double>(facts.workspace_bytes)));
 }
 
+// At most two names; the line of what is written has them all.
+std::string short_name(const StepFact& step) {
+  if (step.writes.size() <= 2) return step.name;
+  return fmt::format("{}, {} and {} more", step.writes[0].name, step.writes[1].name, step.writes.size() - 2);
+}
+
 class Steps {
  public:
   std::string print(const std::vector<StepFact>& steps) {
@@ -92,15 +98,20 @@ class Steps {
         const bool one = step.partitions.size() == 1 && step.partitions[0] == 1;
         shape += one ? " partition" : " partitions";
       }
-      line(depth, fmt::format("{:>2}  {:7} {:{}}  {:{}}  {:>9} touched (minimum {})   {} predicted", step.number,
-                              name_of(step.kind), step.name, name_width, shape, shape_width, traffic_text(step.bytes),
-                              traffic_text(step.minimum_bytes), time_text(step.predicted_ns)));
+      // The planner predicts no time for fills.
+      const std::string time =
+          step.kind == StepFact::Kind::fill ? "" : fmt::format("   {} predicted", time_text(step.predicted_ns));
+      line(depth, fmt::format("{:>2}  {:7} {:{}}  {:{}}  {:>9} touched (minimum {}){}", step.number, name_of(step.kind),
+                              short_name(step), name_width, shape, shape_width, traffic_text(step.bytes),
+                              traffic_text(step.minimum_bytes), time));
       if (!step.fused.empty()) detail(depth, "fused", joined(step.fused));
       if (!step.reads.empty()) detail(depth, "reads", uses_text(step.reads));
       detail(depth, "writes", uses_text(step.writes));
       std::string work;
       if (step.flops > 0) work = count_text(step.flops, "FLOP");
-      if (step.exponentials > 0) work += ", " + count_text(step.exponentials, "exponentials");
+      if (step.exponentials > 0) {
+        work += (work.empty() ? "" : ", ") + count_text(step.exponentials, "exponentials");
+      }
       if (!work.empty()) detail(depth, "work", work);
       if (!step.rounds.empty()) detail(depth, "rounds", joined(step.rounds));
       if (!step.why.empty()) detail(depth, "because", step.why);

@@ -1,4 +1,6 @@
 // The command's exit codes and messages, by running it.
+#include <sstream>
+
 #include "run_command.hpp"
 #include "runtime/cache/entry.hpp"
 
@@ -25,6 +27,25 @@ TEST_CASE("each subcommand teaches by examples") {
     CHECK(contains(ran.out, "examples:"));
     CHECK(contains(ran.out, std::string("  tigon ") + name));
   }
+}
+
+TEST_CASE("the examples work") {
+  int tried = 0;
+  for (const char* name : {"ops", "explain", "emit"}) {
+    std::istringstream lines(run_tigon({name, "--help"}).out);
+    const std::string start = std::string("  tigon ") + name;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind(start, 0) != 0) continue;
+      std::istringstream words(line.substr(0, line.find_first_of("|>")).substr(8));
+      std::vector<std::string> arguments;
+      for (std::string word; words >> word;) arguments.push_back(word);
+      const Ran ran = run_tigon(arguments);
+      INFO(line << "\n" << ran.err);
+      CHECK(ran.code == 0);
+      ++tried;
+    }
+  }
+  CHECK(tried >= 9);
 }
 
 TEST_CASE("ops are listed with a line each, and shown in full") {
