@@ -78,9 +78,11 @@ class ViewPusher {
       case NodeKind::iota:
         return iota_under(builder, terms[0]);
       case NodeKind::map:
+        if (stays(builder, id)) break;
         for (NodeId& operand : operands) operand = push(builder, operand, terms);
         return builder.map(static_cast<ScalarOp>(n.payload), operands);
       case NodeKind::cast:
+        if (stays(builder, id)) break;
         return builder.cast(n.dtype, push(builder, operands[0], terms));
       case NodeKind::finish: {
         const bool shared = id < is_plain_.size() && is_plain_[id];
@@ -108,6 +110,22 @@ class ViewPusher {
         break;
     }
     return builder.view(id, {terms, {}});
+  }
+
+  // A map that is also read plainly and rests on a fold is a value worth having once: the view then reads it strided.
+  bool stays(const Builder& builder, NodeId id) {
+    return id < is_plain_.size() && is_plain_[id] && rests_on_fold(builder, id);
+  }
+
+  bool rests_on_fold(const Builder& builder, NodeId id) {
+    if (id >= rests_.size()) rests_.resize(id + 1, 0);
+    if (rests_[id] != 0) return rests_[id] == 2;
+    bool found = builder.node(id).kind == NodeKind::fold;
+    const auto span = builder.graph().operands(id);
+    const std::vector<NodeId> operands(span.begin(), span.end());
+    for (const NodeId operand : operands) found = found || rests_on_fold(builder, operand);
+    rests_[id] = found ? 2 : 1;
+    return found;
   }
 
   static NodeId iota_under(Builder& builder, const ViewTerm& term) {
@@ -191,7 +209,8 @@ class ViewPusher {
 
   const Graph& old_;
   std::vector<bool> plain_;
-  std::vector<bool> is_plain_;  // by new node: made from a plain one
+  std::vector<bool> is_plain_;
+  std::vector<std::uint8_t> rests_;  // by new node, whether it rests on a fold: 0 unknown, 1 no, 2 yes
 };
 
 }  // namespace

@@ -279,7 +279,6 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
     if (const auto found = destinations.find(sinks[i]); found != destinations.end()) {
       output.axes = found->second.layout;
       if (found->second.mode == dsl::OutputMode::accumulate) output.mode = dsl::OutputMode::accumulate;
-      output.name = found->second.name;
     }
     const auto overwritten = work.overwrites.find(sinks[i]);
     if (overwritten == work.overwrites.end()) {
@@ -311,12 +310,15 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
   }
 
   Kernel kernel;
-  std::string label = plan_.name + "_" + pieces.request.graph.outputs[0].name;
+  std::string label = plan_.name + "_" + value_name(*work.graph, sinks[0]);
   if (sinks.size() > 1) label += fmt::format("_and_{}_more", sinks.size() - 1);
   kernel.name = identifier(label);
   if (kernel.name.size() > 60) kernel.name.resize(60);
   kernel.name += fmt::format("_{}", plan_.kernels.size());
-  schedule::Offer offer = schedule::schedule(pieces.request, device_, kernel.name);
+  // The text's own name says what it stores, not where it stands: equal kernels are compiled once.
+  std::string text_name = identifier(plan_.name + "_" + pieces.request.graph.outputs[0].name);
+  if (text_name.size() > 60) text_name.resize(60);
+  schedule::Offer offer = schedule::schedule(pieces.request, device_, text_name);
   if (const auto* refusal = std::get_if<schedule::Refusal>(&offer)) {
     throw Error({.kind = ErrorKind::internal, .function = plan_.name},
                 fmt::format("no schedule for kernel {}: {}", kernel.name, refusal->reason));

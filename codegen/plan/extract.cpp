@@ -1,6 +1,8 @@
 // Copies the nodes between stored values and sinks; payload tables are shared as they are, so payloads stay valid.
 #include "codegen/plan/extract.hpp"
 
+#include <set>
+
 #include "tigon/error.hpp"
 
 namespace tigon::plan {
@@ -11,7 +13,11 @@ using dsl::Node;
 using dsl::NodeId;
 using dsl::NodeKind;
 
-std::string value_name(const Graph& graph, NodeId node) {
+namespace {
+
+// The user's, the input's or the output's name; else, with `made` set, what kind of value it is.
+std::string base_name(const Graph& graph, NodeId node, bool& made) {
+  made = false;
   const Node& n = graph.node(node);
   if (n.kind == NodeKind::input) return graph.inputs[n.payload].name;
   const std::string name = graph.name_of(node);
@@ -19,9 +25,29 @@ std::string value_name(const Graph& graph, NodeId node) {
   for (const dsl::OutputInfo& output : graph.outputs) {
     if (output.node == node) return output.name;
   }
+  made = true;
   const NodeId state = n.kind == NodeKind::finish ? graph.operands(node)[0] : node;
-  if (graph.is_state(state)) return fmt::format("{}_{}", graph.monoid_of(state).name, node);
-  return fmt::format("value_{}", node);
+  return graph.is_state(state) ? graph.monoid_of(state).name : "value";
+}
+
+// "layers[3].up" without the index: the kernels of equal layers then have equal texts.
+std::string without_indices(const std::string& path) {
+  std::string result;
+  bool inside = false;
+  for (const char c : path) {
+    if (c == '[') inside = true;
+    if (!inside) result += c;
+    if (c == ']') inside = false;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string value_name(const Graph& graph, NodeId node) {
+  bool made = false;
+  const std::string name = base_name(graph, node, made);
+  return made ? fmt::format("{}_{}", name, node) : name;
 }
 
 namespace {
@@ -51,7 +77,7 @@ class Extractor {
     }
     for (const Sink& sink : sinks) {
       dsl::OutputInfo output;
-      output.name = sink.name;
+      output.name = local_name(sink.node);
       output.node = copy_[sink.node];
       output.dtype = outer_.node(sink.node).dtype;
       output.axes = sink.layout;
@@ -69,6 +95,15 @@ class Extractor {
   }
 
  private:
+  // Names inside the kernel count what it stores and reads, so that a kernel's text does not depend on where it stands.
+  std::string local_name(NodeId id) {
+    bool made = false;
+    const std::string base = without_indices(base_name(outer_, id, made));
+    std::string name = base;
+    for (int number = 2; !names_.insert(name).second; ++number) name = fmt::format("{}_{}", base, number);
+    return name;
+  }
+
   bool is_boundary(NodeId id) const {
     const NodeKind kind = outer_.node(id).kind;
     return kind == NodeKind::input || stored_.contains(id);
@@ -115,7 +150,7 @@ class Extractor {
   NodeId boundary(NodeId id) {
     const Node& n = outer_.node(id);
     dsl::InputInfo input;
-    input.name = value_name(outer_, id);
+    input.name = local_name(id);
     input.dtype = n.dtype;
     Node node;
     node.kind = NodeKind::input;
@@ -160,6 +195,7 @@ class Extractor {
   const StoredValues& stored_;
   std::vector<bool> needed_;
   std::vector<NodeId> copy_;
+  std::set<std::string> names_;
   Extracted result_;
 };
 
