@@ -212,6 +212,7 @@ struct Bound::Parts {
       result.scalars.push_back({cells.scalar_cell(s), launch.scalars[s], nest.scalars[s].dtype});
     }
     for (const std::int64_t count : partitions) result.partitions += count;
+    result.streaming = kernel.scheduled.streams;
     result.work_ns = launch.predicted_ns * scale(launch, context);
     ++launches;
     return result;

@@ -224,6 +224,14 @@ Step Body::matmul_step(const Work& work, const Cluster& cluster, const Destinati
   return {std::move(step)};
 }
 
+bool Body::read_later(const Work& work, NodeId node) const {
+  for (NodeId id = node + 1; id < work.graph->nodes.size(); ++id) {
+    const auto operands = work.graph->operands(id);
+    if (std::find(operands.begin(), operands.end(), node) != operands.end()) return true;
+  }
+  return false;
+}
+
 // A result may lie in the memory of a workspace value that nobody reads after this launch.
 void Body::reuse_dying_input(const Work& work, const std::vector<const Cluster*>& clusters, KernelPieces& pieces,
                              std::size_t output_number) const {
@@ -307,6 +315,15 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
                  .argument = name,
                  .cure = "Return it as an output of its own"},
                 fmt::format("`{}` cannot overwrite its input: other elements still read the old values", name));
+  }
+
+  // Results that no step of the plan reads and that outgrow the cache need not pass through it.
+  for (std::size_t i = 0; i < sinks.size(); ++i) {
+    const dsl::OutputInfo& output = pieces.request.graph.outputs[i];
+    const bool result = destinations.contains(sinks[i]) && !read_later(work, sinks[i]);
+    const double bytes = size_of_axes(current.extents, output.axes) * size_of(output.dtype);
+    pieces.request.streaming[i] = result && bytes >= device_.streaming_bytes && pieces.request.in_place[i] < 0 &&
+                                  output.mode == dsl::OutputMode::write && !pieces.request.graph.is_state(output.node);
   }
 
   Kernel kernel;

@@ -30,7 +30,8 @@ struct DeviceModel {
   double scalar_op_ns = 0.35;
   double contiguous_byte_ns = 0.02;
   double strided_element_ns = 0.8;
-  double memory_byte_ns = 0.06;  // per core, outside the cache
+  double memory_byte_ns = 0.06;   // per core, outside the cache
+  double streaming_bytes = 32e6;  // results from this size on bypass the cache
   double launch_ns = 3000;
   double matmul_gflops = 150;
 };
@@ -57,6 +58,7 @@ struct Scheduled {
   std::vector<std::vector<loops::ParameterId>> input_parameters;   // by graph input, by state slot
   std::vector<std::vector<loops::ParameterId>> output_parameters;  // by graph output, by state slot
   std::vector<std::uint32_t> scalar_inputs;                        // nest scalar -> graph scalar
+  bool streams = false;      // some store bypasses the cache: a fence ends each share
   int error_parameter = -1;  // receives 1 + the gather's number when a checked index is out of range
   double cost_ns = 0;
   std::string family;       // "row", "column", ...

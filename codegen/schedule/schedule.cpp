@@ -169,6 +169,7 @@ Offer schedule(const KernelRequest& request, const DeviceModel& device, const st
     const std::string family = family_of(request, outputs, analyses[part]);
     if (result.family.find(family) == std::string::npos) result.family += (result.family.empty() ? "" : ", ") + family;
   }
+  result.streams = std::find(request.streaming.begin(), request.streaming.end(), true) != request.streaming.end();
   result.nest = std::move(builder.nest);
   return result;
 }
