@@ -3,7 +3,9 @@
 function(tigon_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
     # g++ 12 takes the unused members of a std::variant for uninitialised reads once it optimises.
-    $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>)
+    $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>
+    # The buffer inside libstdc++ 12's std::stable_sort is deprecated in C++20, and clang says so.
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
   if(TIGON_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
