@@ -8,19 +8,16 @@ using dsl::AxisId;
 
 namespace {
 
-// The largest value of the workspace: what the search is about.
-const Buffer* largest_value(const Plan& plan) {
-  const Buffer* largest = nullptr;
-  std::int64_t most = 0;
+// Values of the workspace, largest first: what the search is about.
+std::vector<std::pair<double, dsl::NodeId>> largest_values(const Plan& plan) {
+  std::vector<std::pair<double, dsl::NodeId>> values;
   for (const Buffer& buffer : plan.buffers) {
     if (buffer.home != Home::workspace || buffer.node == dsl::no_node || buffer.first_step < 0) continue;
-    const std::int64_t bytes = element_count(buffer, plan.planned) * size_of(buffer.dtype);
-    if (bytes > most) {
-      most = bytes;
-      largest = &buffer;
-    }
+    values.emplace_back(static_cast<double>(element_count(buffer, plan.planned) * size_of(buffer.dtype)), buffer.node);
   }
-  return largest;
+  std::sort(values.begin(), values.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  return values;
 }
 
 double workspace_of(const Plan& plan) {
@@ -29,7 +26,8 @@ double workspace_of(const Plan& plan) {
 
 std::string readable(double bytes) {
   if (bytes >= 1073741824.0) return fmt::format("{:.2f} GiB", bytes / 1073741824.0);
-  return fmt::format("{:.1f} MiB", bytes / 1048576.0);
+  if (bytes >= 1048576.0) return fmt::format("{:.1f} MiB", bytes / 1048576.0);
+  return fmt::format("{:.0f} bytes", bytes);
 }
 
 }  // namespace
@@ -44,25 +42,30 @@ Plan search(const Work& work, const schedule::DeviceModel&, const PlanOptions& o
     return whole;
   }
   std::vector<Note> refusals;
-  const Buffer* seed = largest_value(whole);
-  if (seed != nullptr) {
-    const double bytes = static_cast<double>(element_count(*seed, whole.planned) * size_of(seed->dtype));
-    const std::optional<Region> region =
-        find_region(work, seed->node, std::min(0.5 * bytes, std::max(options.memory_budget / 16, 1024.0)), options);
-    if (region) {
-      for (const AxisId axis : region->axes) {
-        for (const std::int64_t length : chunk_lengths(work.extents[axis])) {
-          std::variant<Plan, schedule::Refusal> made = build(&*region, {axis, length});
-          if (const auto* refusal = std::get_if<schedule::Refusal>(&made)) {
-            refusals.push_back(
-                {Note::Kind::refused, fmt::format("chunks of {}: {}", whole.axes[axis].name, refusal->reason)});
-            break;
-          }
-          Plan& plan = std::get<Plan>(made);
-          const double workspace = workspace_of(plan);
-          candidates.push_back(
-              {std::move(plan), workspace, fmt::format("chunks of {} {}", length, whole.axes[axis].name)});
+  // Regions around the largest values, at most three that have none in common.
+  constexpr std::size_t most_regions = 3;
+  std::vector<Region> regions;
+  for (const auto& [bytes, node] : largest_values(whole)) {
+    const bool known = std::any_of(regions.begin(), regions.end(), [&](const Region& region) {
+      return std::binary_search(region.values.begin(), region.values.end(), node);
+    });
+    if (known || regions.size() == most_regions || 16 * bytes < whole_bytes) continue;
+    const double large = std::min(0.5 * bytes, std::max(options.memory_budget / 16, 1024.0));
+    if (std::optional<Region> region = find_region(work, node, large, options)) regions.push_back(std::move(*region));
+  }
+  for (const Region& region : regions) {
+    for (const AxisId axis : region.axes) {
+      for (const std::int64_t length : chunk_lengths(work.extents[axis])) {
+        std::variant<Plan, schedule::Refusal> made = build(&region, {axis, length});
+        if (const auto* refusal = std::get_if<schedule::Refusal>(&made)) {
+          refusals.push_back(
+              {Note::Kind::refused, fmt::format("chunks of {}: {}", whole.axes[axis].name, refusal->reason)});
+          break;
         }
+        Plan& plan = std::get<Plan>(made);
+        const double workspace = workspace_of(plan);
+        candidates.push_back(
+            {std::move(plan), workspace, fmt::format("chunks of {} {}", length, whole.axes[axis].name)});
       }
     }
   }
