@@ -4,6 +4,8 @@ function(tigon_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
     # g++ 12 takes the unused members of a std::variant for uninitialised reads once it optimises.
     $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-maybe-uninitialized>
+    # g++ 12 sees an overlapping copy inside its own std::string operator+ (GCC bug 105651).
+    $<$<AND:$<CONFIG:Release>,$<CXX_COMPILER_ID:GNU>>:-Wno-restrict>
     # The buffer inside libstdc++ 12's std::stable_sort is deprecated in C++20, and clang says so.
     $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
   if(TIGON_WERROR)

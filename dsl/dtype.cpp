@@ -22,7 +22,8 @@ f16 to_f16(float value) {
   const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return f16{static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu))};
-  if (magnitude >= 0x477ff000u) return f16{static_cast<std::uint16_t>(sign | 0x7c00u)};  // 65520 and above round to infinity
+  if (magnitude >= 0x477ff000u)
+    return f16{static_cast<std::uint16_t>(sign | 0x7c00u)};  // 65520 and above round to infinity
   if (magnitude < 0x38800000u) {  // below 2^-14: a multiple of 2^-24, rounded by the current (nearest even) mode
     const float scaled = std::bit_cast<float>(magnitude) * 16777216.0F;
     return f16{static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)))};

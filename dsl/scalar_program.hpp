@@ -17,14 +17,13 @@ struct ProgramValue {
   enum class Kind : std::uint8_t { input, constant, operation };
   Kind kind = Kind::input;
   ValueClass value_class = ValueClass::element;
-  std::uint8_t input = 0;               // kind input: which one
-  ScalarOp op = ScalarOp::add;          // kind operation
-  std::array<std::uint16_t, 3> args{};  // kind operation: earlier values of the program
-  double constant = 0;                  // kind constant
+  std::uint8_t input = 0;                             // kind input: which one
+  ScalarOp op = ScalarOp::add;                        // kind operation
+  std::array<std::uint16_t, 3> args{};                // kind operation: earlier values of the program
+  double constant = 0;                                // kind constant
   bool operator==(const ProgramValue& other) const {  // bitwise: a NaN equals itself
     return kind == other.kind && value_class == other.value_class && input == other.input && op == other.op &&
-           args == other.args &&
-           std::bit_cast<std::uint64_t>(constant) == std::bit_cast<std::uint64_t>(other.constant);
+           args == other.args && std::bit_cast<std::uint64_t>(constant) == std::bit_cast<std::uint64_t>(other.constant);
   }
 };
 

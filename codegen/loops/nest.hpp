@@ -78,11 +78,11 @@ struct Expr {
   std::int64_t integer = 0;
 };
 
-// When expressions are evaluated. Within one block (the body of a loop or of a `when`) an expression has one value: that
-// of its first use there or in an enclosing block; a store in the same block does not change it. A loop that stores to a
-// parameter or stage reads it anew inside and after it, except for values that a Let has named. Arithmetic may be done
-// outside the loops and branches where it stands, and a load outside loops that do not store to its parameter (then even
-// if the loop has no iteration), but never outside a `when`.
+// When expressions are evaluated. Within one block (the body of a loop or of a `when`) an expression has one value:
+// that of its first use there or in an enclosing block; a store in the same block does not change it. A loop that
+// stores to a parameter or stage reads it anew inside and after it, except for values that a Let has named. Arithmetic
+// may be done outside the loops and branches where it stands, and a load outside loops that do not store to its
+// parameter (then even if the loop has no iteration), but never outside a `when`.
 struct Statement;
 using Block = std::vector<Statement>;
 
@@ -140,8 +140,8 @@ struct StageStore {
   std::vector<ExprId> index;
   ExprId value = no_expr;
 };
-// Runs the body where the condition holds. In a lanes loop it masks the loads, stores and updates of lanes where it does
-// not; a load at an index that is the same for all lanes is done regardless.
+// Runs the body where the condition holds. In a lanes loop it masks the loads, stores and updates of lanes where it
+// does not; a load at an index that is the same for all lanes is done regardless.
 struct When {
   ExprId condition = no_expr;
   Block body;

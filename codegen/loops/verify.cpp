@@ -75,7 +75,8 @@ class Verifier {
         if (e.dtype != nest_.parameters[e.payload].dtype)
           fault(fmt::format("a load of {} yields {}", nest_.parameters[e.payload].name, name(e.dtype)));
         if (nest_.parameters[e.payload].access == Access::write && !written_somewhere(e.payload))
-          fault(fmt::format("{} is declared as written only, and is read though nothing stores to it", nest_.parameters[e.payload].name));
+          fault(fmt::format("{} is declared as written only, and is read though nothing stores to it",
+                            nest_.parameters[e.payload].name));
         return indices(args_of(nest_, id), nest_.parameters[e.payload].axes.size(), nest_.parameters[e.payload].name);
       case ExprKind::stage_load:
         if (e.payload >= nest_.stages.size()) return fault(fmt::format("expression {} loads no stage", id));

@@ -24,9 +24,9 @@ using i64 = std::int64_t;
 
 struct DTypeInfo {
   std::string_view name;
-  int size;        // bytes
+  int size;  // bytes
   bool floating;
-  int mantissa;    // bits of precision with the hidden one; 0 for integers
+  int mantissa;  // bits of precision with the hidden one; 0 for integers
 };
 
 constexpr DTypeInfo info(DType dtype) {
@@ -55,13 +55,34 @@ constexpr DType promote(DType a, DType b) {
 
 template <class T>
 struct dtype_of;
-template <> struct dtype_of<bool> { static constexpr DType value = DType::boolean; };
-template <> struct dtype_of<i32> { static constexpr DType value = DType::i32; };
-template <> struct dtype_of<i64> { static constexpr DType value = DType::i64; };
-template <> struct dtype_of<f16> { static constexpr DType value = DType::f16; };
-template <> struct dtype_of<bf16> { static constexpr DType value = DType::bf16; };
-template <> struct dtype_of<f32> { static constexpr DType value = DType::f32; };
-template <> struct dtype_of<f64> { static constexpr DType value = DType::f64; };
+template <>
+struct dtype_of<bool> {
+  static constexpr DType value = DType::boolean;
+};
+template <>
+struct dtype_of<i32> {
+  static constexpr DType value = DType::i32;
+};
+template <>
+struct dtype_of<i64> {
+  static constexpr DType value = DType::i64;
+};
+template <>
+struct dtype_of<f16> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of<bf16> {
+  static constexpr DType value = DType::bf16;
+};
+template <>
+struct dtype_of<f32> {
+  static constexpr DType value = DType::f32;
+};
+template <>
+struct dtype_of<f64> {
+  static constexpr DType value = DType::f64;
+};
 template <class T>
 inline constexpr DType dtype_v = dtype_of<T>::value;
 

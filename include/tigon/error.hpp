@@ -14,16 +14,17 @@ enum class ErrorKind {
   internal,  // a fault of Tigon itself; please report it
 };
 
-// The parts of an error, filled with designated initialisers: Error({.kind = ..., .function = "matmul", ...}, "sentence").
+// The parts of an error, filled with designated initialisers: Error({.kind = ..., .function = "matmul", ...},
+// "sentence").
 struct ErrorDetails {
   ErrorKind kind = ErrorKind::usage;
-  std::string function{};                // the Tigon function (or public C++ function) that was called
-  std::string argument{};                // the argument's path, e.g. "layers[3].up"
-  std::string axis{};                    // the axis' printed name
-  std::optional<std::string> found{};    // the value that was met
-  std::optional<std::string> expected{}; // the value that was needed
-  std::string cure{};                    // one sentence: what to do
-  std::string log{};                     // a compiler's log, numbered source, options
+  std::string function{};                 // the Tigon function (or public C++ function) that was called
+  std::string argument{};                 // the argument's path, e.g. "layers[3].up"
+  std::string axis{};                     // the axis' printed name
+  std::optional<std::string> found{};     // the value that was met
+  std::optional<std::string> expected{};  // the value that was needed
+  std::string cure{};                     // one sentence: what to do
+  std::string log{};                      // a compiler's log, numbered source, options
 };
 
 class Error : public std::runtime_error {

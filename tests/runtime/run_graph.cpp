@@ -13,25 +13,44 @@ namespace {
 template <class Visit>
 void visit_dtype(DType dtype, Visit visit) {
   switch (dtype) {
-    case DType::boolean: visit(std::uint8_t{}); break;
-    case DType::i32: visit(i32{}); break;
-    case DType::i64: visit(i64{}); break;
-    case DType::f16: visit(f16{}); break;
-    case DType::bf16: visit(bf16{}); break;
-    case DType::f32: visit(f32{}); break;
-    case DType::f64: visit(f64{}); break;
+    case DType::boolean:
+      visit(std::uint8_t{});
+      break;
+    case DType::i32:
+      visit(i32{});
+      break;
+    case DType::i64:
+      visit(i64{});
+      break;
+    case DType::f16:
+      visit(f16{});
+      break;
+    case DType::bf16:
+      visit(bf16{});
+      break;
+    case DType::f32:
+      visit(f32{});
+      break;
+    case DType::f64:
+      visit(f64{});
+      break;
   }
 }
 template <class T>
 T narrow(double value) {
-  if constexpr (std::is_same_v<T, bf16>) return to_bf16(static_cast<float>(value));
-  else if constexpr (std::is_same_v<T, f16>) return to_f16(static_cast<float>(value));
-  else return static_cast<T>(value);
+  if constexpr (std::is_same_v<T, bf16>)
+    return to_bf16(static_cast<float>(value));
+  else if constexpr (std::is_same_v<T, f16>)
+    return to_f16(static_cast<float>(value));
+  else
+    return static_cast<T>(value);
 }
 template <class T>
 double widen(T value) {
-  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>) return static_cast<double>(to_f32(value));
-  else return static_cast<double>(value);
+  if constexpr (std::is_same_v<T, bf16> || std::is_same_v<T, f16>)
+    return static_cast<double>(to_f32(value));
+  else
+    return static_cast<double>(value);
 }
 
 }  // namespace

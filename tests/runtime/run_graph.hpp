@@ -8,8 +8,8 @@
 namespace tigon::test {
 
 struct GraphRun {
-  std::vector<std::vector<double>> outputs;       // by graph output, row-major in its layout
-  std::vector<std::vector<std::byte>> bytes;      // the same as they lie in memory
+  std::vector<std::vector<double>> outputs;   // by graph output, row-major in its layout
+  std::vector<std::vector<std::byte>> bytes;  // the same as they lie in memory
   std::int64_t launches = 0, matmuls = 0, workspace_bytes = 0;
 };
 
