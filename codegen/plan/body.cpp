@@ -128,7 +128,7 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
   plan_.notes.insert(plan_.notes.end(), clustering.notes.begin(), clustering.notes.end());
   stored_ = work.stored;
   std::vector<Step> result;
-  find_reusable(work, clustering, destinations);
+  find_reusable(work, clustering);
   std::vector<const Cluster*> pending;  // kernels that can share a launch
   const auto flush = [&] {
     if (!pending.empty()) result.push_back(launch_step(work, pending, destinations));
@@ -174,13 +174,14 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
   return result;
 }
 
-void Body::find_reusable(const Work& work, const Clustering& clustering, const Destinations& destinations) {
+void Body::find_reusable(const Work& work, const Clustering& clustering) {
   last_reader_.clear();
   current_cluster_ = 0;
   if (options_.unfused) return;
   for (std::size_t i = 0; i < clustering.clusters.size(); ++i) {
     for (const NodeId node : clustering.clusters[i].reads) {
-      if (!work.stored.contains(node) && !destinations.contains(node)) last_reader_[node] = i;
+      const bool wanted = std::find(work.targets.begin(), work.targets.end(), node) != work.targets.end();
+      if (!work.stored.contains(node) && !wanted) last_reader_[node] = i;
     }
   }
 }
@@ -383,6 +384,12 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
       }
       stored_[node] = std::move(stored);
     }
+  }
+  // What has been overwritten is no longer in memory.
+  for (const int input : pieces.request.in_place) {
+    if (input < 0) continue;
+    const NodeId node = pieces.extracted.inputs[static_cast<std::size_t>(input)];
+    if (work.graph->node(node).kind != dsl::NodeKind::input) stored_.erase(node);
   }
   for (const std::uint32_t scalar : kernel.scheduled.scalar_inputs)
     launch.scalars.push_back(pieces.extracted.scalars[scalar]);

@@ -35,7 +35,7 @@ class Body {
   BufferId workspace_buffer(std::string name, DType dtype, std::vector<dsl::AxisId> axes, dsl::AxisSet chunked,
                             dsl::NodeId node);
   // Values of the workspace that no later cluster reads may be overwritten by results of their shape.
-  void find_reusable(const Work& work, const Clustering& clustering, const Destinations& destinations);
+  void find_reusable(const Work& work, const Clustering& clustering);
   bool read_later(const Work& work, dsl::NodeId node) const;
   void reuse_dying_input(const Work& work, const std::vector<const Cluster*>& clusters, KernelPieces& pieces,
                          std::size_t output_number) const;
