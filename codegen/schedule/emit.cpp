@@ -69,6 +69,7 @@ void Emitter::wrap_from(std::size_t first, ExprId condition) {
 ExprId Emitter::open_grid(loops::Part& part) {
   values_.clear();
   states_.clear();
+  complete_.clear();
   scopes_.clear();
   scopes_.push_back({part.grid});
   loop_depth_[part.grid.id] = 1;
@@ -251,6 +252,7 @@ void Emitter::complete(NodeId node, const Environment& environment, loops::FoldI
   const std::size_t count = graph().monoid_of(node).state.size();
   for (std::size_t slot = 0; slot < count; ++slot) slots.push_back(builder_.fold_state(fold, static_cast<int>(slot)));
   states_[key(node, environment)] = slots;
+  complete_.insert(node);
 }
 
 ExprId Emitter::global_index(AxisId axis, const Environment& environment) {
@@ -335,9 +337,21 @@ loops::FoldId Emitter::serial_levels(NodeId node, Environment& environment, std:
   return total;
 }
 
+bool Emitter::rests_on_complete_fold(NodeId node) const {
+  std::vector<bool> reached(graph().nodes.size(), false);
+  reached[node] = true;
+  for (NodeId id = node + 1; id-- > 0;) {
+    if (!reached[id]) continue;
+    if (id != node && complete_.contains(id)) return true;
+    for (const NodeId operand : graph().operands(id)) reached[operand] = true;
+  }
+  return false;
+}
+
 std::vector<ExprId> Emitter::serial_fold(NodeId node, const Environment& environment) {
   int at = has_checked_gather_ ? 2 : 1;  // checks are noted inside the rows loop
   for (const AxisId axis : graph().node(node).axes) at = std::max(at, depth(environment[axis]));
+  if (rests_on_complete_fold(node)) at = std::max(at, 2);  // such folds end inside the rows loop
   std::vector<Scope> inner;
   for (std::size_t i = static_cast<std::size_t>(at); i < scopes_.size(); ++i) inner.push_back(std::move(scopes_[i]));
   scopes_.resize(static_cast<std::size_t>(at));

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "codegen/loops/builder.hpp"
@@ -76,6 +77,7 @@ class Emitter {
   std::vector<loops::ExprId> serial_fold(dsl::NodeId node, const Environment& environment);
   loops::FoldId serial_levels(dsl::NodeId node, Environment& environment, std::size_t level, const std::string& name);
   Environment through_view(dsl::NodeId node, const Environment& environment);
+  bool rests_on_complete_fold(dsl::NodeId node) const;
   void check_index(loops::ExprId in_range);
 
   const KernelRequest& request_;
@@ -85,6 +87,7 @@ class Emitter {
   std::vector<Scope> scopes_;
   std::map<Key, loops::ExprId> values_;
   std::map<Key, std::vector<loops::ExprId>> states_;
+  std::set<dsl::NodeId> complete_;  // folds that a sweep of this part has finished
   std::map<loops::LoopId, int> loop_depth_;
   std::map<loops::FoldId, int> fold_depth_;
   std::map<loops::ExprId, int> depth_;
