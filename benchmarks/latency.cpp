@@ -135,7 +135,6 @@ void launch_rows(Report& report, const Settings& settings) {
 template <class Launch>
 void bind_row(Report& report, const Settings& settings, const std::string& name, const std::string& note,
               const Launch& launch) {
-  if (!settings.wants(name)) return;
   launch(1);
   std::vector<double> binds, launches;
   for (std::int64_t extent = 2; extent < 2 + settings.pairs; ++extent) {
@@ -152,7 +151,9 @@ void bind_row(Report& report, const Settings& settings, const std::string& name,
 
 void bind_rows(Report& report, const Settings& settings) {
   const Stream stream;
-  {
+  const std::string norm_name = "bind of a new extent: rms_norm";
+  const std::string loss_name = "bind of a new extent: linear_cross_entropy";
+  if (settings.wants(norm_name)) {
     const std::int64_t rows = 64, columns = 256;
     const auto step = compile(rms_norm_function(), extents<Rows, Columns>(from_to(1, rows), columns));
     const auto x = allocate<f32(Rows, Columns)>({rows, columns}), y = allocate<f32(Rows, Columns)>({rows, columns});
@@ -160,12 +161,12 @@ void bind_rows(Report& report, const Settings& settings) {
     fill(x.data, rows * columns, 1.0f);
     fill(weight.data, columns, 1.0f);
     const Storage workspace(std::max<std::size_t>(step.workspace_bytes(), 64));
-    bind_row(report, settings, "bind of a new extent: rms_norm", "one kernel", [&](std::int64_t extent) {
+    bind_row(report, settings, norm_name, "one kernel", [&](std::int64_t extent) {
       step.into(stream, {.x = Buffer<f32(Rows, Columns)>(x.data, {extent, columns}), .weight = weight},
                 {.value = Buffer<f32(Rows, Columns)>(y.data, {extent, columns})}, workspace.data(), workspace.bytes());
     });
   }
-  {
+  if (settings.wants(loss_name)) {
     const std::int64_t tokens = 64, hidden = 128, vocab = 2000;
     const auto step = compile(value_and_grad(linear_cross_entropy_function(), wrt<"x", "weight">),
                               extents<Tokens, Hidden, Vocab>(from_to(1, tokens), hidden, vocab));
@@ -179,7 +180,7 @@ void bind_rows(Report& report, const Settings& settings) {
     fill(weight.data, vocab * hidden, 0.1f);
     fill_classes(target.data, tokens, vocab);
     const Storage workspace(4 * step.workspace_bytes());
-    bind_row(report, settings, "bind of a new extent: linear_cross_entropy", "three matmuls", [&](std::int64_t extent) {
+    bind_row(report, settings, loss_name, "three matmuls", [&](std::int64_t extent) {
       using TokenRows = Buffer<f32(Tokens, Hidden)>;
       step.into(stream,
                 {.x = TokenRows(x.data, {extent, hidden}),
