@@ -40,7 +40,7 @@ struct PreparedLaunch {
   std::vector<OriginPatch> origins;
   std::vector<ScalarPatch> scalars;
   int error_cell = -1;
-  std::int64_t partitions = 0;
+  std::vector<std::int64_t> parts;  // partitions of each part; a kernel numbers them one part after another
   double work_ns = 0;
   bool streaming = false;
 };
@@ -211,7 +211,7 @@ struct Bound::Parts {
     for (std::uint32_t s = 0; s < nest.scalars.size(); ++s) {
       result.scalars.push_back({cells.scalar_cell(s), launch.scalars[s], nest.scalars[s].dtype});
     }
-    for (const std::int64_t count : partitions) result.partitions += count;
+    result.parts = partitions;
     result.streaming = kernel.scheduled.streams;
     result.work_ns = launch.predicted_ns * scale(launch, context);
     ++launches;
@@ -343,11 +343,23 @@ struct Bound::Parts {
   }
 
   struct ShareContext {
-    KernelEntry entry;
+    const PreparedLaunch* launch;
     const std::uint64_t* cells;
     std::byte* scratch;
-    std::int64_t scratch_bytes;
+    std::int64_t shares;
   };
+
+  // One share takes its piece of every part, so that parts of unequal work do not leave a worker idle.
+  static void run_share(const ShareContext& context, std::int64_t share, int worker) {
+    std::byte* scratch = context.scratch + worker * context.launch->scratch_bytes;
+    std::int64_t start = 0;
+    for (const std::int64_t partitions : context.launch->parts) {
+      const std::int64_t first = share * partitions / context.shares;
+      const std::int64_t last = (share + 1) * partitions / context.shares;
+      if (first < last) context.launch->entry(context.cells, start + first, start + last, scratch);
+      start += partitions;
+    }
+  }
 
   void run_launch(const PreparedLaunch& launch, Run& run) const {
     std::copy(launch.cells.begin(), launch.cells.end(), run.frame);
@@ -361,15 +373,15 @@ struct Bound::Parts {
       run.frame[patch.cell] = scalar_bits(patch.dtype, run.arguments->scalars[patch.scalar]);
     }
     if (launch.error_cell >= 0) run.frame[launch.error_cell] = reinterpret_cast<std::uint64_t>(&run.error);
-    ShareContext context{launch.entry, run.frame, run.scratch, launch.scratch_bytes};
-    const int threads = std::min(workers_for(launch.work_ns, run.max_threads), workers);
+    const int threads = std::max(1, std::min(workers_for(launch.work_ns, run.max_threads), workers));
+    const ShareContext context{&launch, run.frame, run.scratch, threads};
     parallel_partitions(
-        launch.partitions, threads,
+        threads, threads,
         [](void* opaque, i64 first, i64 last, int worker) {
-          const auto* share = static_cast<const ShareContext*>(opaque);
-          share->entry(share->cells, first, last, share->scratch + worker * share->scratch_bytes);
+          const auto& share = *static_cast<const ShareContext*>(opaque);
+          for (i64 i = first; i < last; ++i) run_share(share, i, worker);
         },
-        &context, launch.streaming ? ShareEnd::store_fence : ShareEnd::nothing);
+        const_cast<ShareContext*>(&context), launch.streaming ? ShareEnd::store_fence : ShareEnd::nothing);
   }
 
   void run_fill(const PreparedFill& fill, const Run& run) const {

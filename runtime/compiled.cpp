@@ -43,13 +43,13 @@ dsl::Extents planned_extents(const dsl::Graph& graph, const std::vector<detail::
   for (const detail::GivenExtent& entry : given) {
     for (std::size_t axis = 0; axis < graph.axes.size(); ++axis) {
       if (graph.axes[axis].tag != entry.axis.tag) continue;
-      if (entry.low < 0 || entry.high < entry.low) {
+      if (entry.low < 0 || entry.high < entry.low || entry.high >= (std::int64_t{1} << 31)) {
         throw Error({.kind = ErrorKind::usage,
                      .function = graph.name,
                      .axis = graph.axes[axis].name,
                      .found = fmt::format("{} to {}", entry.low, entry.high),
-                     .expected = "0 <= low <= high"},
-                    "an extent's range is empty or negative");
+                     .expected = "0 <= low <= high < 2^31"},
+                    "an extent's range is empty, negative or too large");
       }
       extents[axis] = entry.high;
     }
@@ -101,7 +101,7 @@ void append_strides(const plan::Plan& plan, const dsl::Extents& extents, const s
 }
 
 bool same_shape(const RawBuffer& a, const RawBuffer& b) {
-  if (a.rank != b.rank || a.dtype != b.dtype) return false;
+  if (a.rank != b.rank || a.dtype != b.dtype || !(a.device == b.device)) return false;
   for (int i = 0; i < a.rank; ++i) {
     if (a.extents[static_cast<std::size_t>(i)] != b.extents[static_cast<std::size_t>(i)] ||
         a.strides[static_cast<std::size_t>(i)] != b.strides[static_cast<std::size_t>(i)]) {
@@ -110,6 +110,9 @@ bool same_shape(const RawBuffer& a, const RawBuffer& b) {
   }
   return true;
 }
+
+// Offsets within a row are 32-bit numbers on some targets, so no axis is longer.
+constexpr std::int64_t largest_extent = (std::int64_t{1} << 31) - 1;
 
 // First and one-past-last byte that a buffer spans.
 std::pair<std::uintptr_t, std::uintptr_t> range_of(const RawBuffer& buffer) {
@@ -142,7 +145,7 @@ class CpuCompiled final : public detail::CompiledCore {
               std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) override {
     const Binding& binding = find(inputs, outputs);
     if (workspace_bytes < static_cast<std::size_t>(binding.bound.workspace_bytes()) ||
-        reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0) {
+        reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0 || workspace == nullptr) {
       throw Error({.kind = ErrorKind::usage,
                    .function = program_->plan.name,
                    .argument = "workspace",
@@ -211,6 +214,7 @@ class CpuCompiled final : public detail::CompiledCore {
 
  private:
   static constexpr std::size_t binding_slots = 16;
+  static constexpr std::int64_t largest_count = std::int64_t{1} << 48;  // elements; more cannot be addressed
 
   [[noreturn]] void refuse(const std::string& argument, const std::string& axis, const std::string& found,
                            const std::string& expected, const std::string& cure, const std::string& sentence) const {
@@ -230,7 +234,15 @@ class CpuCompiled final : public detail::CompiledCore {
       refuse(name, "", std::to_string(raw.rank), std::to_string(rank), "", "the buffer has another number of axes");
     }
     std::int64_t count = 1;
-    for (std::size_t d = 0; d < rank; ++d) count *= raw.extents[d];
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (raw.extents[d] < 0 || raw.extents[d] > largest_extent) {
+        refuse(name, "", fmt::format("{} along dimension {}", raw.extents[d], d),
+               fmt::format("0 to {}", largest_extent), "", "the buffer has an extent that no buffer can have");
+      }
+      if (__builtin_mul_overflow(count, raw.extents[d], &count) || count > largest_count) {
+        refuse(name, "", "", fmt::format("at most {} elements", largest_count), "", "the buffer's extents overflow");
+      }
+    }
     if (raw.pointer == nullptr && count > 0) {
       refuse(name, "", "", "", "Give it a buffer", fmt::format("argument `{}` is null", name));
     }
@@ -341,6 +353,9 @@ class CpuCompiled final : public detail::CompiledCore {
       }
       if (fits(*binding, inputs, outputs)) return *binding;
     }
+    for (const std::unique_ptr<const Binding>& binding : overflow_) {
+      if (fits(*binding, inputs, outputs)) return *binding;
+    }
     const dsl::Extents extents = extents_of(inputs);
     std::vector<RawBuffer> in, out;
     std::vector<Strides> in_strides, out_strides;
@@ -447,7 +462,7 @@ class CpuCompiled final : public detail::CompiledCore {
   std::shared_ptr<const Program> program_;
   std::vector<int> input_at_, output_at_, scalar_at_;
   std::array<std::atomic<const Binding*>, binding_slots> bindings_{};
-  std::vector<std::unique_ptr<Binding>> overflow_;
+  std::vector<std::unique_ptr<const Binding>> overflow_;
   std::mutex mutex_;  // guards making a binding
   std::atomic<std::int64_t> launches_{0}, binds_{0};
   std::int64_t compilations_ = 0;

@@ -26,8 +26,11 @@ class Packed {
   Packed& add(const Slots& slots) {
     auto put = [this](const auto& slot) {
       if constexpr (requires { slot.raw(); }) {
-        if (buffer_count_ == buffers_.size()) refuse_count(core_, "buffers", buffers_.size());
-        buffers_[buffer_count_++] = slot.raw();
+        // The gradient of a host number has a place in the struct and none in a launch.
+        if constexpr (!Signature<typename std::remove_cvref_t<decltype(slot)>::tigon_slot>::is_scalar) {
+          if (buffer_count_ == buffers_.size()) refuse_count(core_, "buffers", buffers_.size());
+          buffers_[buffer_count_++] = slot.raw();
+        }
       } else {
         if (scalar_count_ == scalars_.size()) refuse_count(core_, "scalars", scalars_.size());
         if (!slot.given) refuse_scalar(core_, scalar_count_);
