@@ -66,10 +66,11 @@ probe_cmake() {
   [[ -n $version ]] && printf '3.25\n%s\n' "$version" | sort -C -V
 }
 # The loader's own list, which also knows folders of other packages' making.
+# Held in a variable: `ldconfig -p | grep -q` fails under pipefail when grep is done before ldconfig is.
 known_libraries() { PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null; }
-probe_library() { known_libraries | grep -qF "$1 "; }
+probe_library() { grep -qF "$1 " <<<"$(known_libraries)"; }
 probe_llvm() {
-  [[ -n ${TIGON_LLVM:-} ]] || known_libraries | grep -qE 'libLLVM(-(1[5-9]|[2-9][0-9])\.so|\.so\.(1[5-9]|[2-9][0-9]))'
+  [[ -n ${TIGON_LLVM:-} ]] || grep -qE 'libLLVM(-(1[5-9]|[2-9][0-9])\.so|\.so\.(1[5-9]|[2-9][0-9]))' <<<"$(known_libraries)"
 }
 probe_sanitizers() {
   printf 'int main() {}\n' | clang++-19 -fsanitize=address,undefined -x c++ - -o /dev/null >/dev/null 2>&1
