@@ -114,6 +114,9 @@ NodeId sole_destination(const Graph& graph, const Destinations& destinations, No
 
 std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
   work.axes = &plan_.axes;
+  // Values of earlier steps may still lie in partitions, whose axes came after the graph's.
+  for (std::size_t axis = work.extents.size(); axis < plan_.axes.size(); ++axis)
+    work.extents.push_back(plan_.planned[axis]);
   homes_.clear();
   for (NodeId id = 0; id < work.graph->nodes.size() && !options_.unfused; ++id) {
     if (work.stored.contains(id) || destinations.contains(id)) continue;
