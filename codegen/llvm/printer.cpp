@@ -14,7 +14,6 @@ using lower::Block;
 using lower::Code;
 using lower::Instruction;
 using lower::Type;
-using lower::ValueId;
 
 namespace {
 

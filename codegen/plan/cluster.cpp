@@ -8,9 +8,7 @@
 
 namespace tigon::plan {
 using dsl::AxisId;
-using dsl::AxisSet;
 using dsl::Graph;
-using dsl::Node;
 using dsl::NodeId;
 using dsl::NodeKind;
 

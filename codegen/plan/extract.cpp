@@ -20,7 +20,7 @@ std::string base_name(const Graph& graph, NodeId node, bool& made) {
   made = false;
   const Node& n = graph.node(node);
   if (n.kind == NodeKind::input) return graph.inputs[n.payload].name;
-  const std::string name = graph.name_of(node);
+  std::string name = graph.name_of(node);
   if (!name.empty() && name[0] != '%') return name;
   for (const dsl::OutputInfo& output : graph.outputs) {
     if (output.node == node) return output.name;

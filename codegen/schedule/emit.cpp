@@ -5,7 +5,6 @@
 
 namespace tigon::schedule {
 using dsl::AxisId;
-using dsl::AxisSet;
 using dsl::Node;
 using dsl::NodeId;
 using dsl::NodeKind;

@@ -2,7 +2,6 @@
 #include "codegen/schedule/sweeps.hpp"
 
 namespace tigon::schedule {
-using dsl::AxisId;
 using dsl::AxisSet;
 using dsl::Graph;
 using dsl::Node;

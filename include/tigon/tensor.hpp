@@ -30,7 +30,7 @@ using AxesOf = typename SignatureOf<T>::axes;
 // of a struct are tensors too.
 template <class S>
 class Tensor {
-  static_assert(sizeof(detail::Signature<S>) > 0);  // instantiated here, so that a wrong signature is refused at once
+  static_assert(std::is_empty_v<detail::Signature<S>>);  // instantiates it: a wrong signature is refused at once
 
  public:
   using tensor_signature = S;

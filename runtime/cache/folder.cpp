@@ -53,8 +53,9 @@ File CacheFolder::open_folder(bool create) {
     }
   }
   struct stat status{};
-  if (error == 0 && ::fstat(folder.descriptor(), &status) != 0) error = errno;
-  if (error != 0) {
+  const bool known = folder && ::fstat(folder.descriptor(), &status) == 0;
+  if (folder && !known) error = errno;
+  if (!known) {
     complain(fmt::format("the kernel cache folder {} cannot be used: {}; kernels are compiled in every process", path_,
                          error_text(error)));
     return {};

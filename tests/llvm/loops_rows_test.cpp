@@ -7,7 +7,6 @@
 using namespace tigon;
 using namespace tigon::testing;
 using loops::Access;
-using loops::Bind;
 using loops::ExprId;
 
 namespace {
