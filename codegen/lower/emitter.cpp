@@ -107,7 +107,7 @@ ValueId Emitter::entry_value(Code code) {
 
 ValueId Emitter::number(Type type, double value) {
   if (is_floating(type.dtype)) return constant(type, value, 0);
-  return constant(type, 0, static_cast<std::int64_t>(value));
+  return constant(type, 0.0, static_cast<std::int64_t>(value));
 }
 
 ValueId Emitter::broadcast(ValueId value, int lanes) {

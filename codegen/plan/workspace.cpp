@@ -98,7 +98,6 @@ std::vector<std::int64_t> dense_strides(const Buffer& buffer, const dsl::Extents
 
 WorkspaceLayout layout_workspace(const Plan& plan, const dsl::Extents& extents) {
   constexpr std::int64_t alignment = 64;
-  dsl::Extents local = extents;
   std::vector<std::int64_t> chunk(plan.axes.size(), -1);
   const auto find_chunks = [&](const auto& self, const std::vector<Step>& steps) -> void {
     for (const Step& step : steps) {
