@@ -55,7 +55,7 @@ void check_environment() {
   }
   if (const std::optional<std::string> threads = environment_value("TIGON_THREADS");
       threads && *threads != "openmp" && *threads != "standard") {
-    throw Error({.found = *threads, .expected = "openmp or standard"}, "TIGON_THREADS has a value that does not exist");
+    throw Error({.found = threads, .expected = "openmp or standard"}, "TIGON_THREADS has a value that does not exist");
   }
   if (const std::optional<std::string> cpu = environment_value("TIGON_CPU")) named_target(*cpu);
 }

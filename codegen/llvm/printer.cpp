@@ -188,7 +188,7 @@ std::string Printer::splat(const Type& type, const std::string& element) {
 }
 
 std::string Printer::constant(const Type& type, double number, std::int64_t integer) {
-  const std::string one = literal(type.dtype, number, integer);
+  std::string one = literal(type.dtype, number, integer);
   if (type.lanes == 1) return one;
   std::string list;
   for (int i = 0; i < type.lanes; ++i)
@@ -284,7 +284,6 @@ void Printer::print_memory(const Instruction& i) {
   const int align = i.alignment != 0 ? i.alignment : size_of(i.memory);
   const std::string pointer_type = vector_text("ptr", i.code == Code::load || i.code == Code::store ? 1 : lanes);
   const std::string mask_type = vector_text("i1", lanes);
-  const std::string all = fmt::format("<{} x i1> <", lanes);
   const std::size_t mask_at = reads ? 1 : 2;
   const bool masked = i.args.size() > mask_at;
   std::string mask =

@@ -95,7 +95,7 @@ void CpuLowering::lane_loop(const loops::Loop& loop, const LanePlan& plan, Value
   For f;
   f.begin = begin;
   f.end = end;
-  f.step = plan.width * plan.copies;
+  f.step = std::int64_t{plan.width} * plan.copies;
   f.index = emit_.index_value(loop.name);
   open(f.body, written_in(loop.body));
   lane_bodies(loop, plan, f.index, tail);
@@ -115,7 +115,7 @@ void CpuLowering::lane_bodies(const loops::Loop& loop, const LanePlan& plan, Val
     lanes.tail = tail;
     lanes.depth = depth();
     for (int copy = 0; copy < lanes.copies; ++copy)
-      lanes.first.push_back(emit_.add(first, emit_.integer((round + copy) * plan.width)));
+      lanes.first.push_back(emit_.add(first, emit_.integer(std::int64_t{round + copy} * plan.width)));
     lanes_ = std::move(lanes);
     lower_block(loop.body);
     leave_lanes();

@@ -47,7 +47,7 @@ class Generator {
 
  private:
   // --- axes
-  AxisId new_axis(std::string name, i64 extent) {
+  AxisId new_axis(const std::string& name, i64 extent) {
     const AxisId axis = b_.axis(nullptr, name);
     if (extents_.size() <= axis) extents_.resize(axis + 1u, -1);
     extents_[axis] = extent;
