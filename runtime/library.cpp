@@ -161,7 +161,7 @@ Error LibrarySearch::error() const {
 
 Library::Library(void* handle) : handle_(handle) {
   link_map* map = nullptr;
-  if (handle != nullptr && ::dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name != nullptr) {
+  if (handle != nullptr && ::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) == 0 && map->l_name != nullptr) {
     path_ = real_path(map->l_name);
   }
 }
@@ -174,7 +174,7 @@ std::string Library::build_id() const {
     std::string id;
   } visit{};
   link_map* map = nullptr;
-  if (handle_ == nullptr || ::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) return {};
+  if (handle_ == nullptr || ::dlinfo(handle_, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return {};
   visit.base = map->l_addr;
   ::dl_iterate_phdr(
       [](dl_phdr_info* info, size_t, void* data) {

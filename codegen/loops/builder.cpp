@@ -188,7 +188,7 @@ void NestBuilder::check_index(const std::vector<ExprId>& index, std::size_t dime
     if (dtype(i) != DType::i64) fail(fmt::format("{} is indexed by {}, not by i64", of, name(dtype(i))));
 }
 
-ExprId NestBuilder::load(ParameterId parameter, std::vector<ExprId> index) {
+ExprId NestBuilder::load(ParameterId parameter, const std::vector<ExprId>& index) {
   const Parameter& p = nest.parameters.at(parameter);
   check_index(index, p.axes.size(), p.name);
   Expr expr;
@@ -198,7 +198,7 @@ ExprId NestBuilder::load(ParameterId parameter, std::vector<ExprId> index) {
   return make(expr, index);
 }
 
-ExprId NestBuilder::stage_load(StageId stage, std::vector<ExprId> index) {
+ExprId NestBuilder::stage_load(StageId stage, const std::vector<ExprId>& index) {
   const Stage& s = nest.stages.at(stage);
   check_index(index, s.extents.size(), s.name);
   Expr expr;

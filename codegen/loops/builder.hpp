@@ -42,8 +42,8 @@ class NestBuilder {
   ExprId partitions(std::uint16_t part);
   ExprId scalar(std::uint32_t scalar);
   ExprId loop_index(LoopId loop);
-  ExprId load(ParameterId parameter, std::vector<ExprId> index);
-  ExprId stage_load(StageId stage, std::vector<ExprId> index);
+  ExprId load(ParameterId parameter, const std::vector<ExprId>& index);
+  ExprId stage_load(StageId stage, const std::vector<ExprId>& index);
   ExprId fold_state(FoldId fold, int state_slot = 0);
 
   ExprId copy(const Expr& expr, const std::vector<ExprId>& args) {

@@ -200,12 +200,10 @@ Bounded apply(ScalarOp op, const Bounded* arguments, const Rounding& rounding) {
       const Bounded& b = arguments[1];
       const double value = x[0] / x[1];
       double propagated = 0;
-      if (near_zero(b)) {
+      if (near_zero(b) || (!std::isfinite(value) && near_zero(a))) {
         undetermined = true;
       } else if (std::isfinite(value)) {
         propagated = (a.bound + std::abs(value) * b.bound) / (std::abs(b.value) - b.bound);
-      } else if (near_zero(a)) {
-        undetermined = true;
       }
       return settle(value, propagated, undetermined, info(op).ulp, rounding);
     }

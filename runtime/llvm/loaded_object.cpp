@@ -46,7 +46,7 @@ struct LoadedObject::Code {
       LlvmCall call(*session);
       if (Failure* failure = session->api.jit_dispose(jit)) session->api.failure_consume(failure);
     } catch (const LlvmFatalError&) {
-      // The session is marked; the code's memory leaks.
+      jit = nullptr;  // the session is marked; the code's memory leaks
     }
   }
 };
