@@ -116,7 +116,8 @@ void CpuLowering::lower_merge(const loops::Merge& merge) {
   const int copies = lanes_ ? lanes_->copies : 1;
   for (int copy = 0; copy < copies; ++copy) {
     const bool tail = lanes_ && lanes_->tail && !open.per_lane;
-    const std::size_t number = static_cast<std::size_t>(copy + (lanes_ && !open.per_lane ? lanes_->accumulator : 0));
+    const auto number =
+        static_cast<std::size_t>(copy) + static_cast<std::size_t>(lanes_ && !open.per_lane ? lanes_->accumulator : 0);
     const std::vector<VariableId>& variables = tail ? group->tail : group->copies.at(number);
     State inputs = read_state(variables, fold.name);
     const State old = inputs;
@@ -177,7 +178,7 @@ CpuLowering::State CpuLowering::reduce_group(FoldId fold, const Group& group) {
     if (states.size() % 2 != 0) merged.push_back(states.back());
     states = std::move(merged);
   }
-  const State state = reduce_lanes(fold, states[0], group.width);
+  State state = reduce_lanes(fold, states[0], group.width);
   if (group.tail.empty()) return state;
   return merge_states(fold, state, reduce_lanes(fold, read_state(group.tail, name), group.tail_width));
 }

@@ -161,10 +161,10 @@ class Evaluation {
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
       const Node& node = graph_.node(id);
       if (reachable_[id] == 0 || is_leaf(node.kind)) continue;
-      if (node.kind == NodeKind::fold || node.kind == NodeKind::scatter) {
-        hold_[id] = 1;
-      } else if ((readers[id] > 1 || elsewhere[id] != 0) && node.kind != NodeKind::attach && !is_view_of_leaf(id) &&
-                 elements(node.axes) <= limit) {
+      const bool folds = node.kind == NodeKind::fold || node.kind == NodeKind::scatter;
+      const bool asked_again = readers[id] > 1 || elsewhere[id] != 0;
+      if (folds ||
+          (asked_again && node.kind != NodeKind::attach && !is_view_of_leaf(id) && elements(node.axes) <= limit)) {
         hold_[id] = 1;
       }
     }
