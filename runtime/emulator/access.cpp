@@ -31,16 +31,16 @@ struct Region {
 
 std::string describe_thread(const Warp& warp, Stamp stamp) {
   const auto& launch = *warp.launch;
-  const auto& gang = *warp.block->gang;
-  const auto warps_per_block = gang.blocks.front().warp_count;
-  const auto block = (stamp.gang() - launch.first_gang) * gang.blocks.size() + stamp.warp() / warps_per_block;
-  return fmt::format("thread {} of block {} in running order{}", stamp.warp() % warps_per_block * 32 + stamp.lane(),
-                     block, stamp.several_lanes() ? " and others of its warp" : "");
+  const auto warps_per_block = warp.block->warp_count;
+  const auto block = launch.first_blocks[stamp.gang() - launch.first_gang] + stamp.warp() / warps_per_block;
+  return fmt::format("thread {} of block {}{}", stamp.warp() % warps_per_block * lanes_per_warp + stamp.lane(), block,
+                     stamp.several_lanes() ? " and others of its warp" : "");
 }
 
 class Accessor {
  public:
-  Accessor(Warp& warp, AccessKind kind, unsigned bytes) : warp_(warp), kind_(kind), bytes_(bytes), race_(warp, kind) {}
+  Accessor(Warp& warp, AccessKind kind, unsigned bytes, std::uint64_t oldest_gang)
+      : warp_(warp), kind_(kind), bytes_(bytes), race_(warp, kind, oldest_gang) {}
 
   // All of `lanes` lie inside the region and are aligned; offsets are into the region.
   void touch(const Region& region, const Addresses& offset, Mask lanes, Pointers& pointers) {
@@ -176,7 +176,7 @@ Mask lanes_inside(const Addresses& addresses, std::uint64_t begin, std::uint64_t
 Mask access_global(Warp& warp, const Instruction& instruction, const Addresses& addresses, Mask lanes, unsigned bytes,
                    AccessKind kind, Pointers& pointers) {
   auto& launch = *warp.launch;
-  Accessor accessor(warp, kind, bytes);
+  Accessor accessor(warp, kind, bytes, launch.first_gang);
   Mask allowed = 0;
   Addresses offset;
   for (Mask left = lanes; left != 0;) {
@@ -221,7 +221,7 @@ Mask access_shared(Warp& warp, const Addresses& addresses, Mask lanes, unsigned 
                    Pointers& pointers) {
   auto& launch = *warp.launch;
   auto& gang = *warp.block->gang;
-  Accessor accessor(warp, kind, bytes);
+  Accessor accessor(warp, kind, bytes, gang.number);
   Mask allowed = 0;
   Addresses offset;
   Addresses local;

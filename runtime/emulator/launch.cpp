@@ -59,8 +59,10 @@ class GangRunner {
   // Takes on another gang's blocks, reusing the memory.
   void start(std::uint64_t first_block) {
     const auto blocks_per_gang = gang_.blocks.size();
-    gang_.number = launch_.first_gang + first_block / blocks_per_gang;
-    random_ = Random(launch_.schedule.seed * 0x9e3779b97f4a7c15 + gang_.number - launch_.first_gang);
+    // Numbers grow with time, so that stamps of a gang that ran before in this memory compare as smaller.
+    gang_.number = launch_.first_gang + launch_.first_blocks.size();
+    launch_.first_blocks.push_back(first_block);
+    random_ = Random(launch_.schedule.seed * 0x9e3779b97f4a7c15 + first_block);
     for (auto& barrier : gang_.cluster_barriers) barrier = {};
     for (std::uint32_t b = 0; b < blocks_per_gang; ++b) {
       auto& block = gang_.blocks[b];

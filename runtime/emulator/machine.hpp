@@ -147,6 +147,7 @@ struct Launch {
   DeviceMemory* memory = nullptr;
   Reports* reports = nullptr;
   std::uint64_t first_gang = 0;
+  std::vector<std::uint64_t> first_blocks;  // of each gang, in the order in which they started
   Counters counters;
   std::vector<std::uint64_t> executions;  // warps, by instruction
   std::vector<std::uint64_t> lane_executions;

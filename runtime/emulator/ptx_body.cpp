@@ -1,6 +1,8 @@
 // Parses the body of a function: scopes with their registers and variables, labels, and instructions.
 #include "runtime/emulator/ptx_body.hpp"
 
+#include <array>
+#include <map>
 #include <unordered_map>
 
 namespace tigon::emulator::ptx {
@@ -99,19 +101,26 @@ class BodyParser {
 
   // .loc 1 6 3, function_name $L__info_string0, inlined_at 1 7 3
   void location() {
+    const auto read_place = [&] {
+      const auto file = number();
+      const auto line = number();
+      return Place{file, line, number()};
+    };
+    const auto place = read_place();
     line_ = {};
-    line_.file = number();
-    line_.line = number();
-    number();
+    line_.file = place[0];
+    line_.line = place[1];
     while (lexer_.take(",")) {
       if (lexer_.take("function_name")) {
         lexer_.next();
         if (lexer_.take("+")) number();
       } else {
         lexer_.expect("inlined_at");
-        number();
-        line_.inlined_line = number();
-        number();
+        // The call may itself stand in an inlined function; the kernel's own line is the one that helps.
+        const auto call = read_place();
+        const auto outer = inlined_.find(call);
+        line_.inlined_line = outer == inlined_.end() ? call[1] : outer->second;
+        inlined_[place] = line_.inlined_line;
       }
     }
   }
@@ -327,6 +336,8 @@ class BodyParser {
   std::vector<Scope> scopes_;
   std::uint32_t scope_ = 0;
   Line line_;
+  using Place = std::array<std::uint32_t, 3>;  // file, line, column
+  std::map<Place, std::uint32_t> inlined_;     // the kernel's line from which code at a place was called
 };
 
 }  // namespace

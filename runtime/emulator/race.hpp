@@ -6,9 +6,10 @@ namespace tigon::emulator {
 
 class RaceCheck {
  public:
-  RaceCheck(const Warp& warp, AccessKind kind)
+  // What happened before `oldest_gang` is over: the launch's first gang for global memory, its own for shared memory.
+  RaceCheck(const Warp& warp, AccessKind kind, std::uint64_t oldest_gang)
       : warp_(warp),
-        floor_(Stamp::floor(warp.launch->first_gang)),
+        floor_(Stamp::floor(oldest_gang)),
         gang_(warp.block->gang->number),
         strong_(kind == AccessKind::atomic || kind == AccessKind::strong_load || kind == AccessKind::strong_store) {}
 
