@@ -90,7 +90,7 @@ GraphRun run_on_cpu(const dsl::Graph& graph, const dsl::Extents& extents, const 
   for (const dsl::TensorValue& tensor : inputs.tensors) {
     const std::vector<std::byte> bytes = to_bytes(tensor.dtype, tensor.value);
     memory.emplace_back(bytes.size() + guard);
-    std::memcpy(memory.back().data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(memory.back().data(), bytes.data(), bytes.size());
     in.push_back(memory.back().data());
   }
   for (const dsl::OutputInfo& output : graph.outputs) {
