@@ -272,6 +272,9 @@ void Printer::print(const Instruction& i) {
     case Code::store:
     case Code::scatter:
       return print_memory(i);
+    default:
+      throw Error({.kind = ErrorKind::internal, .function = lowered_.name},
+                  fmt::format("instruction {} is for targets with threads", static_cast<int>(i.code)));
   }
 }
 

@@ -99,6 +99,8 @@ struct Loop {
   std::vector<FoldId> folds;
   Block body;
   std::string comment;
+  int width = 0;    // of a lanes loop: elements that a vector holds; 0: the target decides
+  int vectors = 0;  // of a lanes loop: vectors of one thread, written out one by one; 0: as many as it takes
 };
 // Names a value: printed as a variable at this place.
 struct Let {
@@ -157,7 +159,9 @@ struct Fold {
   std::int64_t depth = 0;  // longest chain of merges the nest gives this fold; checked against the contract
 };
 
-// Values kept near between two places of one nest, e.g. a row between its passes.
+// Values kept near between two places of one nest, e.g. a row between its passes. `lane`: each thread holds the
+// elements that it meets in lanes loops of one geometry (bounds, width, vectors) and reads no others; its first pass
+// stores them.
 enum class Keep : std::uint8_t { lane, block, cluster, scratch };
 struct Stage {
   std::string name;
@@ -172,11 +176,17 @@ struct Part {
   std::string name;
   std::uint16_t partitions_slot = 0;  // slot with the number of partitions
   Loop grid;                          // bind grid; index = partition in [0, partitions)
+  // Where the target has threads; 0: the target decides. `threads` of them run a partition. Rows are dealt out to
+  // groups of `group` threads (a power of two up to 32, or all), which share the lanes of their row; outside rows loops
+  // all threads share the lanes.
+  int threads = 0;
+  int group = 0;
 };
 
 struct Nest {
   std::string name;
-  std::string formula;  // for the head comment
+  std::string formula;  // for the head comment, as are the notes: a sentence each
+  std::vector<std::string> notes;
   std::vector<Axis> axes;
   std::vector<Parameter> parameters;
   std::vector<ScalarParameter> scalars;

@@ -81,7 +81,11 @@ class NestPrinter {
                           s.depth > 1 ? fmt::format(" depth {}", s.depth) : ""));
     }
     for (const Part& part : nest_.parts) {
-      line(1, "part " + part.name);
+      threads_ = team_ = part.threads;
+      group_ = part.group;
+      const std::string threads =
+          part.threads == 0 ? "" : fmt::format("  {} threads, {} for a row", part.threads, part.group);
+      line(1, "part " + part.name + threads);
       print_loop(part.grid, 2);
     }
     return std::move(text_);
@@ -128,6 +132,7 @@ class NestPrinter {
  private:
   const Nest& nest_;
   std::string text_;
+  int threads_ = 0, group_ = 0, team_ = 0;  // of the part being printed; the threads that share lanes at this place
   std::map<LoopId, std::string> loop_names_;
   std::map<ExprId, std::string> names_;
 
@@ -162,7 +167,14 @@ class NestPrinter {
     const std::string range = loop.bind == Bind::grid || loop.begin == no_expr || loop.end == no_expr
                                   ? ""
                                   : fmt::format(" in [{}, {})", expr(loop.begin), expr(loop.end));
-    line(depth, fmt::format("loop {} by {}{}{}{}", loop.name, bind_name(loop.bind), range,
+    // The threads that share the lanes, the vectors of each (* where their number is not in the text), elements in
+    // each.
+    const std::string lanes =
+        loop.width == 0
+            ? ""
+            : fmt::format("({}, {}, {})", team_, loop.vectors == 0 ? "*" : std::to_string(loop.vectors), loop.width);
+    if (loop.bind == Bind::rows) team_ = group_;
+    line(depth, fmt::format("loop {} by {}{}{}{}{}", loop.name, bind_name(loop.bind), lanes, range,
                             loop.step == 1 ? "" : fmt::format(" step {}", loop.step),
                             loop.comment.empty() ? "" : "  # " + loop.comment));
     for (const FoldId id : loop.folds) {
@@ -170,6 +182,7 @@ class NestPrinter {
       line(depth + 1, fmt::format("fold {}: {} in {}", f.name, nest_.monoids[f.monoid].name, name(f.element)));
     }
     print_block(loop.body, depth + 1);
+    if (loop.bind == Bind::rows) team_ = threads_;
   }
 
   void print_block(const Block& block, int depth) {

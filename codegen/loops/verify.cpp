@@ -1,7 +1,9 @@
 // The rules: scopes of indices and folds, dtypes, index counts, places of lanes loops, modes of stores, depth of folds.
 #include "codegen/loops/verify.hpp"
 
+#include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -28,6 +30,7 @@ class Verifier {
         fault(fmt::format("part {} has no slot with its partitions", part.name));
       if (!part.grid.folds.empty())
         fault(fmt::format("part {} declares a fold at its grid loop, which no one partition completes", part.name));
+      threads(part);
       loop(part.grid);
     }
     return std::move(faults_);
@@ -42,6 +45,9 @@ class Verifier {
   std::set<FoldId> declared_;
   std::set<LoopId> seen_loops_;
   const Loop* lanes_ = nullptr;
+  const Part* part_ = nullptr;
+  using Geometry = std::tuple<ExprId, int, int, int>;
+  std::map<StageId, Geometry> lane_stages_;
 
   void fault(std::string sentence) { faults_.push_back(std::move(sentence)); }
 
@@ -141,6 +147,7 @@ class Verifier {
       const Expr& e = nest_.exprs[at];
       if (e.kind == ExprKind::fold_state && complete_.count(e.payload) == 0)
         fault(fmt::format("fold {} is read where it is not complete", nest_.folds[e.payload].name));
+      if (e.kind == ExprKind::stage_load) lane_stage(e.payload, args_of(nest_, at));
       if (e.kind == ExprKind::loop_index) {
         bool open = false;
         for (const Loop* loop : open_loops_) open = open || loop->id == e.payload;
@@ -148,6 +155,51 @@ class Verifier {
       }
       for (const ExprId arg : args_of(nest_, at)) queue.push_back(arg);
     }
+  }
+
+  void threads(const Part& part) {
+    const auto power = [](int n) { return n > 0 && (n & (n - 1)) == 0; };
+    part_ = &part;
+    lane_stages_.clear();
+    if (part.threads == 0 && part.group == 0) return;
+    if (!power(part.threads) || !power(part.group) || part.threads > 1024)
+      fault(fmt::format("part {} has {} threads, {} for a row: both are powers of two, at most 1024", part.name,
+                        part.threads, part.group));
+    if (part.group > part.threads || (part.group > 32 && part.group != part.threads))
+      fault(
+          fmt::format("part {} has {} threads for a row: at most 32, or all {}", part.name, part.group, part.threads));
+  }
+
+  void lanes_geometry(const Loop& l) {
+    if (l.width < 0 || (l.width & (l.width - 1)) != 0) fault(fmt::format("loop {} has width {}", l.name, l.width));
+    if (l.vectors == 0) return;
+    const Expr& begin = nest_.exprs[l.begin];
+    const Expr& end = nest_.exprs[l.end];
+    if (begin.kind != ExprKind::constant || end.kind != ExprKind::constant || begin.integer != 0)
+      return fault(fmt::format("loop {} counts vectors, but its bounds are not constants from 0 on", l.name));
+    const bool in_rows =
+        std::any_of(open_loops_.begin(), open_loops_.end(), [](const Loop* open) { return open->bind == Bind::rows; });
+    const std::int64_t team = in_rows ? part_->group : part_->threads;
+    if (team * l.vectors * l.width < end.integer)
+      fault(fmt::format("loop {} has {} x {} x {} places for {} elements", l.name, team, l.vectors, l.width,
+                        end.integer));
+  }
+
+  // A stage in lanes is met by one thread per element: always under the loop's own index, in loops of one geometry.
+  void lane_stage(StageId id, std::span<const ExprId> index) {
+    const Stage& stage = nest_.stages[id];
+    if (stage.keep != Keep::lane) return;
+    if (lanes_ == nullptr || lanes_->vectors == 0)
+      return fault(fmt::format("stage {} is kept in lanes and used outside a loop of counted vectors", stage.name));
+    if (index.size() != 1 || nest_.exprs[index[0]].kind != ExprKind::loop_index ||
+        nest_.exprs[index[0]].payload != lanes_->id)
+      return fault(fmt::format("stage {} is kept in lanes and used at an element of another lane", stage.name));
+    const bool in_rows =
+        std::any_of(open_loops_.begin(), open_loops_.end(), [](const Loop* open) { return open->bind == Bind::rows; });
+    const Geometry geometry{lanes_->end, lanes_->width, lanes_->vectors, in_rows ? part_->group : part_->threads};
+    const auto [known, first] = lane_stages_.emplace(id, geometry);
+    if (!first && known->second != geometry)
+      fault(fmt::format("stage {} is kept in lanes and used in loops of different geometry", stage.name));
   }
 
   // The product of the constant trip counts of the open loops from the fold's own on; -1 where one is not constant.
@@ -189,6 +241,7 @@ class Verifier {
     if (l.bind == Bind::lanes) {
       if (lanes_ != nullptr) fault(fmt::format("lanes loop {} stands inside lanes loop {}", l.name, lanes_->name));
       if (l.step != 1) fault(fmt::format("lanes loop {} has step {}", l.name, l.step));
+      if (l.begin != no_expr && l.end != no_expr) lanes_geometry(l);
       lanes_ = &l;
     }
     for (const ExprId bound : {l.begin, l.end}) {
@@ -265,6 +318,7 @@ class Verifier {
     if (const auto* s = std::get_if<StageStore>(&node.node)) {
       const Stage& stage = nest_.stages.at(s->stage);
       indices(s->index, stage.extents.size(), stage.name);
+      lane_stage(s->stage, s->index);
       if (nest_.exprs[s->value].dtype != stage.dtype)
         fault(fmt::format("stage {} holds {} and is given {}", stage.name, name(stage.dtype),
                           name(nest_.exprs[s->value].dtype)));

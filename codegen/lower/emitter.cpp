@@ -10,6 +10,22 @@
 namespace tigon::lower {
 namespace {
 
+bool has_effect(const Instruction& i) {
+  switch (i.code) {
+    case Code::store:
+    case Code::scatter:
+    case Code::write:
+    case Code::declare:
+    case Code::load_pack:
+    case Code::store_pack:
+    case Code::set_element:
+    case Code::barrier:
+      return true;
+    default:
+      return false;
+  }
+}
+
 std::string key_of(const Instruction& i) {
   std::string key =
       fmt::format("{}:{}:{}:{}:{}:{}:{}:{:x}:{}", static_cast<int>(i.code), static_cast<int>(i.type.dtype),
@@ -51,15 +67,13 @@ ValueId Emitter::pure(Instruction instruction, const std::string& hint) {
 
 ValueId Emitter::effect(Instruction instruction, const std::string& hint, int depth) {
   if (depth < 0) depth = this->depth();
-  const bool yields =
-      instruction.code != Code::store && instruction.code != Code::scatter && instruction.code != Code::write;
-  if (yields) instruction.result = new_value(instruction.type, hint, depth);
+  if (!has_effect(instruction)) instruction.result = new_value(instruction.type, hint, depth);
   const ValueId result = instruction.result;
   scopes_[static_cast<std::size_t>(depth)].block->push_back({std::move(instruction)});
   return result;
 }
 
-ValueId Emitter::index_value(const std::string& hint) { return new_value({DType::i64}, hint, depth() + 1); }
+ValueId Emitter::index_value(const std::string& hint, DType dtype) { return new_value({dtype}, hint, depth() + 1); }
 
 ValueId Emitter::constant(Type type, double number, std::int64_t integer) {
   Instruction instruction;
@@ -240,7 +254,9 @@ void Emitter::write(VariableId variable, ValueId value) {
 }
 
 void Emitter::rename(ValueId value, const std::string& hint) {
-  if (!is_constant(value)) lowered_.values[value].name = hint;
+  if (is_constant(value)) return;
+  lowered_.values[value].name = hint;
+  lowered_.values[value].named = true;
 }
 
 namespace {
@@ -256,6 +272,11 @@ void each_instruction(Block& block, Visit&& visit) {
       visit(index);
       each_instruction(loop->body, visit);
     }
+    if (const auto* merge = std::get_if<MergeState>(&item.node)) {
+      Instruction given;
+      given.args = merge->given;
+      visit(given);
+    }
     if (auto* branch = std::get_if<If>(&item.node)) {
       Instruction condition;
       condition.args = {branch->condition};
@@ -264,10 +285,6 @@ void each_instruction(Block& block, Visit&& visit) {
       each_instruction(branch->otherwise, visit);
     }
   }
-}
-
-bool has_effect(const Instruction& i) {
-  return i.code == Code::store || i.code == Code::scatter || i.code == Code::write;
 }
 
 void drop_unused(Block& block, const std::vector<std::uint32_t>& uses, bool& changed) {
@@ -296,7 +313,12 @@ void remove_dead(Lowered& lowered) {
     each_instruction(lowered.body, [&](const Instruction& i) {
       for (const ValueId arg : i.args) ++uses[arg];
     });
+    for (MergeFunction& merge : lowered.merges)
+      each_instruction(merge.body, [&](const Instruction& i) {
+        for (const ValueId arg : i.args) ++uses[arg];
+      });
     drop_unused(lowered.body, uses, changed);
+    for (MergeFunction& merge : lowered.merges) drop_unused(merge.body, uses, changed);
   }
 }
 

@@ -22,7 +22,8 @@ class Emitter {
   ValueId pure(Instruction instruction, const std::string& hint);
   // An instruction that reads or writes memory or variables, at the given depth (the innermost scope: -1).
   ValueId effect(Instruction instruction, const std::string& hint, int depth = -1);
-  ValueId index_value(const std::string& hint);  // of a For about to be opened; belongs to the next scope
+  // Of a For about to be opened; belongs to the next scope.
+  ValueId index_value(const std::string& hint, DType dtype = DType::i64);
   void comment(const std::string& text) { block().push_back({Comment{text}}); }
 
   ValueId constant(Type type, double number, std::int64_t integer);

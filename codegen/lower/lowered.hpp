@@ -44,6 +44,16 @@ enum class Code : std::uint8_t {
   scatter,  // args: value, vector of pointers [, mask]
   read,     // payload: variable
   write,    // payload: variable; args: value
+  // Targets with threads only: values are scalars, variables may be packs of elements and arrays of packs.
+  thread,       // number of the thread in its block (i32)
+  block,        // number of the block (i32)
+  head_length,  // args: pointer, limit (i32): elements of dtype `memory` up to a multiple of 16 bytes
+  declare,      // payload: variable, from here on
+  load_pack,    // payload: variable; args: pointer [, number in the array]
+  store_pack,   // payload: variable; args: pointer [, number in the array]
+  element,      // payload: variable; args: place in the pack [, number in the array]
+  set_element,  // payload: variable; args: value, place in the pack [, number in the array]
+  barrier,      // integer: threads that wait for each other; all of the block, or up to a warp
 };
 
 struct Instruction {
@@ -70,6 +80,7 @@ struct For {
   ValueId begin = no_value, end = no_value;
   std::int64_t step = 1;
   Block body;
+  enum class Unroll : std::uint8_t { free, never, always } unroll = Unroll::free;
 };
 struct If {
   ValueId condition = no_value;
@@ -79,18 +90,44 @@ struct If {
 struct Comment {
   std::string text;
 };
+// state = merge(state, given), by the monoid's whole program.
+struct MergeState {
+  std::uint32_t monoid = 0;
+  DType element = DType::f32;
+  std::vector<VariableId> state;
+  std::vector<ValueId> given;
+};
+// Merges the states of `team` threads in the order of their numbers; all of them get the result. A team of more than a
+// warp is the whole block and waits for each other.
+struct Exchange {
+  std::uint32_t monoid = 0;
+  DType element = DType::f32;
+  int team = 32;
+  std::vector<VariableId> state;
+};
 struct Item {
-  std::variant<Instruction, For, If, Comment> node;
+  std::variant<Instruction, For, If, Comment, MergeState, Exchange> node;
 };
 
 struct Value {
   Type type;
-  std::string name;  // unique in the kernel; empty for scalar constants, which are spelled in place
+  std::string name;    // unique in the kernel; empty for scalar constants, which are spelled in place
+  bool named = false;  // on purpose: readers should meet the name
 };
 // A mutable register.
 struct Variable {
   std::string name;
   Type type;
+  int pack = 0;   // elements of a pack, 16 bytes aligned; 0: a plain value
+  int count = 0;  // packs in an array; 0: one
+};
+
+// The function that MergeState and Exchange stand for: earlier = merge(earlier, later).
+struct MergeFunction {
+  std::uint32_t monoid = 0;
+  DType element = DType::f32;
+  std::vector<VariableId> earlier, later;
+  Block body;
 };
 
 struct Lowered {
@@ -107,6 +144,10 @@ struct Lowered {
   std::vector<Variable> variables;
   Block body;
   std::int64_t scratch_bytes = 0;  // per worker, aligned to 64 bytes
+  std::vector<dsl::Monoid> monoids;
+  std::vector<MergeFunction> merges;
+  int threads = 0;                      // of a block, on targets that have them
+  std::vector<std::string> assertions;  // what the text takes for granted: condition, then why
 };
 
 }  // namespace tigon::lower

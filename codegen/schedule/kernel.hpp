@@ -34,6 +34,10 @@ struct DeviceModel {
   double streaming_bytes = 32e6;  // results from this size on bypass the cache
   double launch_ns = 3000;
   double matmul_gflops = 150;
+  // GPUs only; 0 multiprocessors: a target without threads of its own.
+  std::string architecture{};  // "sm_90a"
+  int multiprocessors = 0;
+  int resident_threads = 0;  // of one multiprocessor
 };
 
 // Number of shares of a part's grid loop: min(limit, ceil(product of extents / unit)), at least 1.

@@ -1,4 +1,5 @@
 // Chooses a shape for each part of a kernel, lays out its parameters and builds its nest.
+#include "codegen/schedule/gpu.hpp"
 #include "codegen/schedule/sweeps.hpp"
 
 namespace tigon::schedule {
@@ -170,6 +171,7 @@ Offer schedule(const KernelRequest& request, const DeviceModel& device, const st
     if (result.family.find(family) == std::string::npos) result.family += (result.family.empty() ? "" : ", ") + family;
   }
   result.streams = std::find(request.streaming.begin(), request.streaming.end(), true) != request.streaming.end();
+  if (device.multiprocessors > 0) bind_threads(request, device, builder, result);
   result.nest = std::move(builder.nest);
   return result;
 }
