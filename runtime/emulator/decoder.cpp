@@ -392,7 +392,7 @@ Program Decoder::decode(const ptx::Function& entry) {
   program_.arena_bytes = 64;  // offset 0 means none
   program_.shared_bytes = shared_begin;
   program_.max_threads = entry.max_threads != 0 ? entry.max_threads : 1024;
-  program_.required_cluster = entry.required_cluster;
+  program_.cluster = entry.cluster;
 
   std::vector<const ptx::Function*> order;
   visit(entry, order, 0);

@@ -134,8 +134,8 @@ struct Program {
   std::uint64_t local_bytes = 0;      // per thread
   std::uint64_t declared_local = 0;   // of those, what the text declares as .local
   std::uint32_t max_threads = 1024;
-  std::uint32_t required_cluster = 0;
-  std::uint32_t live_registers = 0;  // greatest number of 32-bit words alive at once, no promise about ptxas
+  std::array<std::uint32_t, 3> cluster{};  // the one that the text demands, or zeros
+  std::uint32_t live_registers = 0;        // greatest number of 32-bit words alive at once, no promise about ptxas
 };
 
 }  // namespace tigon::emulator

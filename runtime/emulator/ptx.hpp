@@ -1,5 +1,6 @@
 // The parsed form of a PTX module: what NVRTC's text says, with every register, variable and label resolved.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -115,7 +116,7 @@ struct Function {
   std::vector<Instruction> instructions;
   std::vector<std::vector<std::uint32_t>> branch_tables;  // of brx.idx: numbers of instructions
   std::uint32_t max_threads = 0;                          // .maxntid or .reqntid, as a product
-  std::uint32_t required_cluster = 0;
+  std::array<std::uint32_t, 3> cluster{};                 // .reqnctapercluster, zeros if there is none
   Line line;
 };
 

@@ -97,7 +97,12 @@ void parse_function_directives(Lexer& lexer, Function& function) {
     if (word == ".maxntid" || word == ".reqntid") {
       function.max_threads = numbers();
     } else if (word == ".reqnctapercluster") {
-      function.required_cluster = numbers();
+      function.cluster = {1, 1, 1};
+      std::size_t axis = 0;
+      do {
+        function.cluster.at(axis++) =
+            static_cast<std::uint32_t>(parse_number(lexer.expect(LexemeKind::number).text).integer);
+      } while (lexer.take(","));
     } else if (word == ".minnctapersm" || word == ".maxnreg" || word == ".maxclusterrank" || word == ".abi_preserve") {
       numbers();
     } else if (word == ".pragma") {

@@ -35,8 +35,6 @@ std::string_view fault_name(Fault fault) {
       return "mask names lanes that do not take part";
     case Fault::trap:
       return "trap";
-    case Fault::host_order:
-      return "host did not wait for the stream";
   }
   return "unknown";
 }

@@ -24,7 +24,6 @@ enum class Fault : std::uint8_t {
   deadlock,           // a barrier that never completes
   absent_lane,        // a warp-wide instruction whose mask names lanes that do not take part
   trap,               // the kernel stopped itself
-  host_order,         // the host read or freed memory without waiting for the stream that works on it
 };
 
 std::string_view fault_name(Fault fault);
