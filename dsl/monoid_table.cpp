@@ -64,6 +64,25 @@ FoldAdjoint extreme_adjoint(BuiltinMonoid value_of, BuiltinMonoid index_of) {
   };
 }
 
+// The product of the other elements, without dividing by zero: product / x where no element is zero; where one is, the
+// product of the rest at its place and 0 elsewhere; where several are, 0.
+std::vector<NodeId> product_adjoint(Builder& builder, const FoldCotangents& at) {
+  const NodeId g = at.cotangents[0];
+  if (g == no_node) return {no_node};
+  const NodeId x = at.operands[0];
+  const DType dtype = builder.node(x).dtype;
+  const std::vector<AxisId> axes = builder.graph().fold(at.fold).axes;
+  const NodeId zero = builder.constant(dtype, 0), one = builder.constant(dtype, 1);
+  const NodeId is_zero = builder.map(equal, {x, zero});
+  const NodeId divisor = builder.map(where, {is_zero, one, x});
+  const NodeId rest = builder.finish(builder.fold(builder.monoid(BuiltinMonoid::product), {divisor}, axes), 0);
+  const NodeId zeros = builder.sum(builder.map(where, {is_zero, one, zero}), axes);
+  const NodeId alone = builder.map(where, {builder.map(equal, {zeros, one}), builder.map(mul, {g, rest}), zero});
+  const NodeId others = builder.map(div, {builder.map(mul, {g, rest}), divisor});
+  const NodeId none = builder.map(where, {builder.map(equal, {zeros, zero}), others, zero});
+  return {builder.map(where, {is_zero, alone, none})};
+}
+
 Monoid sum_monoid() {
   Monoid m{.name = "sum", .state = {ValueClass::element}, .identity = {-0.0}, .lift = identity(), .merge = binary(add)};
   ProgramBuilder p;
@@ -240,6 +259,7 @@ std::vector<Monoid> make_table() {
   table.push_back(plain("product", 1, mul));
   table.push_back(plain("max", -infinity, max));
   table.push_back(plain("min", infinity, min));
+  table[1].adjoint = product_adjoint;
   table[2].adjoint = extreme_adjoint(BuiltinMonoid::max, BuiltinMonoid::argmax);
   table[3].adjoint = extreme_adjoint(BuiltinMonoid::min, BuiltinMonoid::argmin);
   table.push_back(logsumexp_monoid());
