@@ -1,5 +1,7 @@
 // Reductions over named axes, several at once: sum<Tokens, Vocab>(x). The result keeps the other axes.
 #pragma once
+#include <limits>
+
 #include "tigon/shape.hpp"
 
 namespace tigon {
@@ -87,14 +89,22 @@ auto log_softmax_parts(const T& x, const detail::Location& location = detail::Lo
       detail::log_softmax_parts(detail::type_ref<S>(), x.value(), detail::refs<detail::List<V...>>());
   return LogSoftmaxParts<S>{Tensor<S>(pair.first), Tensor<S>(pair.second)};
 }
+// A row that holds nothing but -infinity has no distribution: its log_softmax is NaN.
 template <class... V, detail::TensorLike T>
 auto log_softmax(const T& x, const detail::Location& location = detail::Location::current()) {
   const auto parts = log_softmax_parts<V...>(x, location);
   return (x - parts.max) - parts.log_rest;
 }
+// exp(x - logsumexp(x)). A row that holds nothing but -infinity, one that is masked as a whole, gives 0 with gradient
+// 0.
 template <class... V, detail::TensorLike T>
 auto softmax(const T& x, const detail::Location& location = detail::Location::current()) {
-  return exp(log_softmax<V...>(x, location), location);
+  const auto parts = log_softmax_parts<V...>(x, location);
+  const auto empty = parts.max == -std::numeric_limits<double>::infinity();
+  const auto shift = where(empty, 0, parts.max, location);
+  const auto y = exp((x - shift) - parts.log_rest, location);
+  // dy = y (dx - d logsumexp(x)); differentiating the guarded form instead would bring in the row's argmax.
+  return attach(y, stop_gradient(y, location) * (x - logsumexp<V...>(x, location)), location);
 }
 
 // The mean of the elements where the mask holds; 0, with gradient 0, where it holds nowhere.

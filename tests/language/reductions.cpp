@@ -43,7 +43,10 @@ TEST_CASE("one state has several finishes") {
   CHECK(traced([](Args in) { return log_softmax<Hidden>(in.x); }) ==
         "sub(sub(x, logsumexp<hidden>(x).max), logsumexp<hidden>(x).log_rest) : f32[tokens,hidden]");
   CHECK(traced([](Args in) { return softmax<Hidden>(in.x); }) ==
-        "exp(sub(sub(x, logsumexp<hidden>(x).max), logsumexp<hidden>(x).log_rest)) : f32[tokens,hidden]");
+        "attach(exp(sub(sub(x, where(not_equal(logsumexp<hidden>(x).max, -inf), logsumexp<hidden>(x).max, 0)), "
+        "logsumexp<hidden>(x).log_rest)), mul(sub(sub(x, logsumexp<hidden>(x).max), logsumexp<hidden>(x).log_rest), "
+        "attach(exp(sub(sub(x, where(not_equal(logsumexp<hidden>(x).max, -inf), logsumexp<hidden>(x).max, 0)), "
+        "logsumexp<hidden>(x).log_rest))))) : f32[tokens,hidden]");
 }
 
 TEST_CASE("dot is the sum of the product") {
