@@ -17,8 +17,27 @@ Graph simplify(const Graph& graph) {
   return rebuild(rebuild(graph, plain), plain);
 }
 
+Graph name_states(Graph graph) {
+  std::vector<NamedNode> states;
+  for (const NamedNode& named : graph.names) {
+    if (graph.node(named.node).kind != NodeKind::finish) continue;
+    const NodeId state = graph.operands(named.node)[0];
+    const auto same = [&](const NamedNode& other) { return other.node == state; };
+    if (graph.node(state).kind != NodeKind::fold || std::any_of(states.begin(), states.end(), same) ||
+        std::any_of(graph.names.begin(), graph.names.end(), same)) {
+      continue;
+    }
+    states.push_back({state, named.name});
+  }
+  graph.names.insert(graph.names.end(), states.begin(), states.end());
+  std::sort(graph.names.begin(), graph.names.end(),
+            [](const NamedNode& a, const NamedNode& b) { return a.node < b.node; });
+  return graph;
+}
+
 Graph prepare(const Graph& graph, const Extents& extents, const RoundingOptions& options) {
-  return simplify(round_contractions(simplify(push_views(refine_splits(erase_attach(graph)))), extents, options));
+  const Graph simple = simplify(push_views(refine_splits(erase_attach(name_states(graph)))));
+  return simplify(round_contractions(simple, extents, options));
 }
 
 }  // namespace tigon::dsl

@@ -26,6 +26,9 @@ Graph push_views(const Graph& graph);
 Graph simplify(const Graph& graph);
 // Inserts the casts of large contractions: f32 operands that meet a 16-bit one, and results that are read again.
 Graph round_contractions(const Graph& graph, const Extents& extents, const RoundingOptions& options);
+// A fold without a name gets that of its first named finish: users name what comes of a state, kernels carry the state,
+// and the finish itself may go where constructors take a difference with it apart.
+Graph name_states(Graph graph);
 
 // All of them, in order; `evaluate` and `plan` get the same prepared graph.
 Graph prepare(const Graph& graph, const Extents& extents, const RoundingOptions& options);

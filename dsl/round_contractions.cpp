@@ -166,8 +166,10 @@ Graph round_contractions(const Graph& graph, const Extents& extents, const Round
       return builder.fold(builder.monoid(BuiltinMonoid::sum), {builder.map(ScalarOp::mul, rounded)}, fold.axes);
     }
     if (decided.results[id]) {
-      const NodeId exact = builder.remake(graph, id, operands);
-      return builder.cast(DType::f32, builder.cast(*decided.results[id], exact));
+      const NodeId rounded = builder.cast(*decided.results[id], builder.remake(graph, id, operands));
+      // The rounded value is what is stored, and what a reader knows by the user's name.
+      if (const std::string name = graph.name_of(id); name[0] != '%') builder.name(rounded, name);
+      return builder.cast(DType::f32, rounded);
     }
     return no_node;
   });

@@ -86,7 +86,7 @@ class Extractor {
     }
     for (const dsl::NamedNode& named : outer_.names) {
       if (named.node < copy_.size() && copy_[named.node] != dsl::no_node) {
-        result_.graph.names.push_back({copy_[named.node], named.name});
+        result_.graph.names.push_back({copy_[named.node], without_indices(named.name)});
       }
     }
     std::sort(result_.graph.names.begin(), result_.graph.names.end(),
