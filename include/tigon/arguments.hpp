@@ -9,6 +9,8 @@
 //   eps));
 // };
 // Fields may also be such structs, std::array or std::vector of slots or structs. Inherited fields are not seen.
+// Give each a name of its own in the program: g++ 12 merges what is made for equally named templates of the unnamed
+// namespaces of two files.
 #define TIGON_ARGS(Name, ...)                      \
   TIGON_FOR_EACH(TIGON_DECLARE, Name, __VA_ARGS__) \
   TIGON_ACCESSORS(Name, __VA_ARGS__)
@@ -19,6 +21,26 @@
   TIGON_ACCESSORS(Name, __VA_ARGS__)
 
 namespace tigon {
+
+// An output slot inplace<"weight", S> shares the buffer of input `weight`. Where "weight" names a struct, an array or
+// a vector of inputs, it shares the one whose place there is the output's own: at `next[3].up`, inplace<"layers", S>
+// shares `layers[3].up`. All slots of a struct at once:
+//   (Weights<InPlace<"weights", Slot>::template slot>, weights)
+namespace detail {
+template <FixedString Input, class S>
+struct InPlaceSlot {
+  using type = inplace<Input, S>;
+};
+template <FixedString Input, class S>
+struct InPlaceSlot<Input, maybe<S>> {
+  using type = maybe<inplace<Input, S>>;
+};
+}  // namespace detail
+template <FixedString Input, template <class> class Slot>
+struct InPlace {
+  template <class S>
+  using slot = Slot<typename detail::InPlaceSlot<Input, S>::type>;
+};
 
 // In Args<Shape>, the prototype that tracing needs: which optional slots are present, how long the vectors are.
 struct Present {};

@@ -160,14 +160,83 @@ TEST_CASE("outputs write, accumulate or share an input's buffer") {
   CHECK(graph->outputs[1].mode == tigon::dsl::OutputMode::accumulate);
 
   const auto unknown = tigon::function("unknown", [](AdamArgs<Tensor> in) { return WrongAliasOut<Tensor>{.p = in.p}; });
-  CHECK(message_of([&] { (void)unknown.trace(); }) ==
-        "unknown: an inplace result names an input that the function does not have (argument `p`): found q");
+  CHECK(
+      message_of([&] { (void)unknown.trace(); }) ==
+      "unknown: an inplace result names an input that the function does not have (argument `p`): found q, expected one "
+      "of p, g, or what several of these begin with");
   const auto unlike = tigon::function("unlike", [](AdamArgs<Tensor> in) { return WrongDtypeOut<Tensor>{.p = in.p}; });
-  CHECK_THAT(message_of([&] { (void)unlike.trace(); }), Catch::Contains("needs the dtype and the order of axes"));
+  CHECK_THAT(message_of([&] { (void)unlike.trace(); }),
+             Catch::Contains("needs the dtype and the order of axes") && Catch::Contains("argument `p`") &&
+                 Catch::Contains("found f32[hidden], expected g: bf16[hidden]"));
 
   const auto transpose =
       tigon::function("transpose", [](XYArgs<Tensor> in) { return TransposedOut<Tensor>{.x = in.x}; });
   CHECK(output(*transpose.trace(), "x") == "x : f32[hidden,tokens]");
+}
+
+namespace {
+template <template <class> class Slot>
+struct Block {
+  TIGON_ARGS(Block, (Slot<f32(Hidden)>, up), (std::array<Slot<f32(Tokens)>, 2>, norms), (Slot<maybe<f32()>>, gain));
+};
+template <template <class> class Slot>
+struct Model {
+  TIGON_ARGS(Model, (std::vector<Block<Slot>>, blocks), (Slot<f32(Hidden)>, head));
+};
+template <template <class> class Slot>
+struct UpdateArgs {
+  TIGON_ARGS(UpdateArgs, (Model<Slot>, weights), (Model<Slot>, gradients), (std::vector<Slot<f32(Hidden)>>, means));
+};
+template <template <class> class Slot>
+struct UpdateOut {
+  TIGON_OUT(UpdateOut, (Model<InPlace<"weights", Slot>::template slot>, next),
+            (std::vector<Slot<inplace<"means", f32(Hidden)>>>, means), (Slot<f32()>, norm));
+};
+template <template <class> class Slot>
+struct TwiceOut {
+  TIGON_OUT(TwiceOut, (Slot<inplace<"p", f32(Hidden)>>, a), (Slot<inplace<"p", f32(Hidden)>>, b));
+};
+
+const auto update = tigon::function("update", [](const UpdateArgs<Tensor>& in) {
+  UpdateOut<Tensor> out;
+  out.next.blocks.resize(in.weights.blocks.size());
+  for (std::size_t i = 0; i < in.weights.blocks.size(); ++i) {
+    out.next.blocks[i].up = in.weights.blocks[i].up - in.gradients.blocks[i].up;
+    for (std::size_t k = 0; k < 2; ++k)
+      out.next.blocks[i].norms[k] = in.weights.blocks[i].norms[k] - in.gradients.blocks[i].norms[k];
+    if (in.weights.blocks[i].gain) out.next.blocks[i].gain = *in.weights.blocks[i].gain * 2;
+  }
+  out.next.head = in.weights.head - in.gradients.head;
+  for (const auto& mean : in.means) out.means.push_back(mean * 0.9);
+  out.norm = sum<Hidden>(in.gradients.head);
+  return out;
+});
+}  // namespace
+
+TEST_CASE("a struct of results shares the buffers of a struct of arguments, place by place") {
+  UpdateArgs<Shape> shape;
+  for (Model<Shape>* model : {&shape.weights, &shape.gradients}) model->blocks.resize(2);
+  shape.weights.blocks[1].gain = present;
+  shape.means.resize(2);
+  const auto graph = update.trace(shape);
+  std::string pairs;
+  for (const auto& info : graph->outputs) {
+    if (info.mode != tigon::dsl::OutputMode::alias) continue;
+    pairs += info.name + "=" + graph->inputs[static_cast<std::size_t>(info.alias_input)].name + " ";
+  }
+  CHECK(pairs ==
+        "next.blocks[0].up=weights.blocks[0].up next.blocks[0].norms[0]=weights.blocks[0].norms[0] "
+        "next.blocks[0].norms[1]=weights.blocks[0].norms[1] next.blocks[1].up=weights.blocks[1].up "
+        "next.blocks[1].norms[0]=weights.blocks[1].norms[0] next.blocks[1].norms[1]=weights.blocks[1].norms[1] "
+        "next.blocks[1].gain=weights.blocks[1].gain next.head=weights.head means[0]=means[0] means[1]=means[1] ");
+  CHECK(graph->outputs.back().name == "norm");
+  CHECK(graph->outputs.back().mode == tigon::dsl::OutputMode::write);
+
+  const auto twice =
+      tigon::function("twice", [](AdamArgs<Tensor> in) { return TwiceOut<Tensor>{.a = in.p, .b = in.p}; });
+  CHECK(message_of([&] { (void)twice.trace(); }) ==
+        "twice: two inplace results, this and `a`, share one input (argument `b`): found p. Let one of them write to "
+        "memory of its own");
 }
 
 TEST_CASE("what a function refuses when it is traced") {

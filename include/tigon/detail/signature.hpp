@@ -16,7 +16,7 @@ struct maybe;  // maybe<bf16(Hidden)>: may be absent; presence is seen when trac
 template <class S>
 struct accumulate;  // an output that is added to what the caller's buffer holds
 template <FixedString Input, class S>
-struct inplace;  // an output that shares the buffer of the named input
+struct inplace;  // an output that shares the buffer of the named input; see InPlace in arguments.hpp for whole structs
 
 namespace detail {
 
