@@ -52,8 +52,8 @@ dsl::Graph forward(const Settings& settings) {
 
 constexpr AxisDefault axes[] = {{"elements", 16777216}};
 constexpr std::string_view moments[] = {"f32", "parameter"};
-constexpr OptionSpec options[] = {{"moments", moments, false, "dtype of the running means"},
-                                  {"clip", absent_present, false, "a factor of the gradient, on the device"}};
+constexpr OptionSpec options[] = {{"moments", moments, no_number, "dtype of the running means"},
+                                  {"clip", absent_present, no_number, "a factor of the gradient, on the device"}};
 constexpr InputHint hints[] = {{"second", Domain::uniform, 0, 2},
                                {"clip", Domain::uniform, 0.1, 1},
                                {"learning_rate", Domain::uniform, 1e-4, 1e-2},

@@ -47,9 +47,10 @@ constexpr AxisDefault axes[] = {{"heads", 8, 1, 0, 3},
 constexpr std::string_view mask[] = {"causal", "none"};
 constexpr std::string_view scale[] = {"0", "0.25"};
 constexpr std::string_view first_query[] = {"0", "2"};
-constexpr OptionSpec options[] = {{"mask", mask},
-                                  {"scale", scale, true, "of the scores; 0: 1 / sqrt(channels)"},
-                                  {"first_query", first_query, true, "position of query 0 among the keys"}};
+constexpr OptionSpec options[] = {
+    {"mask", mask},
+    {"scale", scale, AttentionOptions::scale_range, "of the scores; 0: 1 / sqrt(channels)"},
+    {"first_query", first_query, AttentionOptions::first_query_range, "position of query 0 among the keys"}};
 constexpr std::string_view wrt[] = {"q", "k", "v"};
 constexpr std::string_view outputs[] = {"y"};
 

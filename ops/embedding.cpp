@@ -31,7 +31,7 @@ dsl::Graph forward(const Settings& settings) {
 
 constexpr AxisDefault axes[] = {{"tokens", 8192}, {.name = "vocab", .extent = 32768, .least = 1}, {"hidden", 4096}};
 constexpr std::string_view padding_values[] = {"none", "0", "-1"};
-constexpr OptionSpec options[] = {{"padding", padding_values, true, "the index whose row is 0"}};
+constexpr OptionSpec options[] = {{"padding", padding_values, any_whole, "the index whose row is 0"}};
 constexpr InputHint hints[] = {
     {.input = "ids", .domain = Domain::index, .axis = "vocab", .ignored = 0.2, .ignore = "padding"}};
 constexpr std::string_view wrt[] = {"table"};

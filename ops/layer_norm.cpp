@@ -39,7 +39,8 @@ dsl::Graph forward(const Settings& settings) {
 constexpr AxisDefault axes[] = {{"tokens", 8192}, {"hidden", 4096}};
 constexpr std::string_view epsilon[] = {"1e-5", "1e-2"};
 constexpr std::string_view bias[] = {"present", "absent"};
-constexpr OptionSpec options[] = {{"epsilon", epsilon, true, "added to the variance"}, {"bias", bias}};
+constexpr OptionSpec options[] = {{"epsilon", epsilon, LayerNormOptions::epsilon_range, "added to the variance"},
+                                  {"bias", bias}};
 constexpr std::string_view wrt[] = {"x", "weight", "bias"};
 constexpr std::string_view outputs[] = {"y"};
 

@@ -38,7 +38,7 @@ constexpr AxisDefault axes[] = {{"tokens", 8192}, {"vocab", 128256, 1, 1, 129}, 
 constexpr const OptionSpec (&shared)[cross_entropy_option_count] = cross_entropy_option_list;
 constexpr OptionSpec options[] = {shared[0], shared[1], shared[2],
                                   shared[3], shared[4], shared[5],
-                                  shared[6], shared[7], {"bias", absent_present, false, "added to the logits"}};
+                                  shared[6], shared[7], {"bias", absent_present, no_number, "added to the logits"}};
 static_assert(std::size(options) == cross_entropy_option_count + 1);
 constexpr InputHint hints[] = {
     {.input = "target", .domain = Domain::index, .axis = "vocab", .ignored = 0.2, .ignore = "ignore_index"},

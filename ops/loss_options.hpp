@@ -12,14 +12,14 @@ inline constexpr std::string_view softcap_values[] = {"0", "5"};
 inline constexpr std::string_view ignore_values[] = {"-100", "0"};
 inline constexpr std::string_view outputs_values[] = {"loss", "all"};
 inline constexpr OptionSpec cross_entropy_option_list[] = {
-    {"reduction", reduction_values, false, "of the tokens' losses"},
-    {"smoothing", smoothing_values, true, "label smoothing, in [0, 1)"},
-    {"z_loss", z_loss_values, true, "weight of logsumexp^2"},
-    {"softcap", softcap_values, true, "c tanh(x / c); 0: none"},
-    {"ignore_index", ignore_values, true, "the target of tokens that do not count"},
-    {"class_weight", absent_present, false, "a weight for each class"},
-    {"token_scaling", off_on, false, "weighs a token by its own probability"},
-    {"outputs", outputs_values, false, "the loss alone, or all that is known of each token"},
+    {"reduction", reduction_values, no_number, "of the tokens' losses"},
+    {"smoothing", smoothing_values, CrossEntropyOptions::smoothing_range, "label smoothing"},
+    {"z_loss", z_loss_values, CrossEntropyOptions::z_loss_range, "weight of logsumexp^2"},
+    {"softcap", softcap_values, CrossEntropyOptions::softcap_range, "c tanh(x / c); 0: none"},
+    {"ignore_index", ignore_values, any_whole, "the target of tokens that do not count"},
+    {"class_weight", absent_present, no_number, "a weight for each class"},
+    {"token_scaling", off_on, no_number, "weighs a token by its own probability"},
+    {"outputs", outputs_values, no_number, "the loss alone, or all that is known of each token"},
 };
 inline constexpr int cross_entropy_option_count = static_cast<int>(std::size(cross_entropy_option_list));
 inline constexpr std::string_view loss_outputs[] = {"loss", "log_probability", "entropy"};

@@ -9,9 +9,9 @@ inline constexpr std::string_view casting_values[] = {"llama", "gemma", "none"};
 inline constexpr std::string_view offset_values[] = {"0", "1"};
 inline constexpr std::string_view epsilon_values[] = {"1e-6", "1e-2"};
 inline constexpr OptionSpec rms_norm_option_list[] = {
-    {"casting", casting_values, false, "where a 16-bit norm rounds"},
-    {"offset", offset_values, true, "added to the weight"},
-    {"epsilon", epsilon_values, true, "added to the mean of squares"},
+    {"casting", casting_values, no_number, "where a 16-bit norm rounds"},
+    {"offset", offset_values, RmsNormOptions::offset_range, "added to the weight"},
+    {"epsilon", epsilon_values, RmsNormOptions::epsilon_range, "added to the mean of squares"},
 };
 
 inline RmsNormOptions rms_norm_options(const Settings& settings) {

@@ -26,10 +26,22 @@ std::string listed(const Items& items, Name name) {
   return text;
 }
 
-bool is_number(const std::string& text) {
+std::optional<double> parsed_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// "mean, sum, none", or those and the range
+std::string values_text(const OptionSpec& option) {
+  std::vector<std::string_view> words;  // values that the range does not cover
+  for (const std::string_view value : option.values) {
+    if (option.number.empty() || !parsed_number(std::string(value))) words.push_back(value);
+  }
+  const std::string listed_words = listed(words, [](std::string_view value) { return value; });
+  if (option.number.empty()) return "one of " + listed_words;
+  return words.empty() ? option.number.text() : listed_words + ", or " + option.number.text();
 }
 
 }  // namespace
@@ -63,11 +75,9 @@ Settings::Settings(const OpEntry& entry, const OpChoice& choice) : dtype_(choice
                   "the op has no option of this name");
     }
     const bool listed_value = std::find(option->values.begin(), option->values.end(), value) != option->values.end();
-    if (!listed_value && !(option->number && is_number(value))) {
-      throw Error({.function = function,
-                   .argument = key,
-                   .found = value,
-                   .expected = option->number ? "a number" : listed(option->values, [](auto v) { return v; })},
+    const std::optional<double> number = parsed_number(value);
+    if (!listed_value && !(number && option->number.holds(*number))) {
+      throw Error({.function = function, .argument = key, .found = value, .expected = values_text(*option)},
                   "the option does not take this value");
     }
     options_[static_cast<std::size_t>(option - entry.options.begin())].second = value;

@@ -9,6 +9,7 @@
 
 #include "dsl/graph.hpp"
 #include "tigon/dtype.hpp"
+#include "tigon/ops/number_range.hpp"
 
 namespace tigon::ops {
 
@@ -20,12 +21,12 @@ struct AxisDefault {
   std::int64_t test_limit = -1;  // tests go no further: the op's work grows faster than its tensors
 };
 
-// An option is text among `values`, or any number where `number` holds. The first value is the default, and `values`
+// An option is text among `values`, or a number in the range `number`. The first value is the default, and `values`
 // are what tests combine.
 struct OptionSpec {
   std::string_view name;
   std::span<const std::string_view> values;
-  bool number = false;
+  NumberRange number = no_number;
   std::string_view doc = {};
 };
 

@@ -52,9 +52,9 @@ constexpr AxisDefault axes[] = {{"tokens", 4096}, {"heads", 32, 1, 0, 3}, {"chan
 constexpr std::string_view layout[] = {"half_split", "interleaved"};
 constexpr std::string_view angles[] = {"given", "computed"};
 constexpr std::string_view base[] = {"10000", "500000"};
-constexpr OptionSpec options[] = {{"layout", layout, false, "which channels make a pair"},
-                                  {"angles", angles, false, "cos and sin as arguments, or out of positions"},
-                                  {"base", base, true, "of the computed angles' frequencies"}};
+constexpr OptionSpec options[] = {{"layout", layout, no_number, "which channels make a pair"},
+                                  {"angles", angles, no_number, "cos and sin as arguments, or out of positions"},
+                                  {"base", base, rope_base_range, "of the computed angles' frequencies"}};
 constexpr InputHint hints[] = {{"cos", Domain::uniform, -1, 1},
                                {"sin", Domain::uniform, -1, 1},
                                {.input = "position", .domain = Domain::index, .axis = "tokens"}};

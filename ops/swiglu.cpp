@@ -46,9 +46,9 @@ dsl::Graph forward(const Settings& settings) {
 constexpr AxisDefault axes[] = {{"tokens", 8192}, {"hidden", 11008}};
 constexpr std::string_view gate_multiplier[] = {"1", "0.75"};
 constexpr std::string_view down_multiplier[] = {"1", "1.5"};
-constexpr OptionSpec options[] = {{"packed", off_on, false, "gate and up are the halves of one tensor"},
-                                  {"gate_multiplier", gate_multiplier, true},
-                                  {"down_multiplier", down_multiplier, true}};
+constexpr OptionSpec options[] = {{"packed", off_on, no_number, "gate and up are the halves of one tensor"},
+                                  {"gate_multiplier", gate_multiplier, SwigluOptions::multiplier_range},
+                                  {"down_multiplier", down_multiplier, SwigluOptions::multiplier_range}};
 constexpr std::string_view wrt[] = {"gate", "up", "packed"};
 constexpr std::string_view outputs[] = {"y"};
 

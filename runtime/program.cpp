@@ -47,8 +47,26 @@ KernelText llvm_text(const loops::Nest& nest, int vector_bytes) {
   return {llvm::print_llvm(lowered), lowered.scratch_bytes};
 }
 
+void require_runnable(const std::string& target, const std::string& argument) {
+  const CpuFeatures features = detect_cpu_features();
+  const bool v3 = features.avx2 && features.fma && features.f16c && features.bmi;
+  std::string runs;
+  for (const std::string& name : target_names()) {
+    const bool fits = name == "x86-64-v3" ? v3 : name == "x86-64-v4" ? v3 && features.avx512 : features.neon;
+    if (fits && name == target) return;
+    if (fits) runs += (runs.empty() ? "" : ", ") + name;
+  }
+  throw Error({.kind = ErrorKind::device,
+               .argument = argument,
+               .found = target,
+               .expected = runs.empty() ? "another machine" : "one of " + runs,
+               .cure = "Leave it out to compile for this machine; `tigon emit` shows kernels for any CPU"},
+              "this machine cannot run kernels made for this CPU");
+}
+
 std::shared_ptr<const Program> build_program(plan::Plan plan) {
   require_cpu_floor();
+  if (const auto target = target_override()) require_runnable(*target, "TIGON_CPU");
   const LlvmCompiler& compiler = LlvmCompiler::get();
   const CpuTarget target = compiler.host_target();
   auto program = std::make_shared<Program>();

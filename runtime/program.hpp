@@ -33,6 +33,9 @@ struct KernelText {
 };
 KernelText llvm_text(const loops::Nest& nest, int vector_bytes);
 
+// Throws Error{device} where this machine cannot run kernels made for the CPU of this name, which `argument` asked for.
+void require_runnable(const std::string& target, const std::string& argument);
+
 // Compiles (or finds in the cache) every kernel, on all cores. Throws Error{compile} or Error{device}.
 std::shared_ptr<const Program> build_program(plan::Plan plan);
 

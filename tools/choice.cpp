@@ -13,6 +13,7 @@
 #include "dsl/print.hpp"
 #include "runtime/cpu_features.hpp"
 #include "runtime/nearest.hpp"
+#include "runtime/program.hpp"
 #include "tigon/error.hpp"
 
 namespace tigon::tools {
@@ -95,7 +96,7 @@ void check_options(const ops::OpEntry& entry, const ops::OpChoice& choice) {
     }
     const ops::OptionSpec& option = entry.options[static_cast<std::size_t>(known - names.begin())];
     std::vector<std::string> values(option.values.begin(), option.values.end());
-    if (option.number || std::find(values.begin(), values.end(), value) != values.end()) continue;
+    if (!option.number.empty() || std::find(values.begin(), values.end(), value) != values.end()) continue;
     throw Error({.function = std::string(entry.name),
                  .argument = key,
                  .found = "`" + value + "`",
@@ -230,16 +231,8 @@ void set_target(const std::string& target) {
 }
 
 void require_runnable(const std::string& target) {
-  if (target == "cpu") return;
-  const runtime::CpuFeatures features = runtime::detect_cpu_features();
-  const bool v3 = features.avx2 && features.fma && features.f16c && features.bmi;
-  const bool runs = target == "x86-64-v3" ? v3 : target == "x86-64-v4" ? v3 && features.avx512 : features.neon;
-  if (runs) return;
-  throw Error({.kind = ErrorKind::device,
-               .argument = "--target",
-               .found = target,
-               .cure = "Read its kernels with `tigon emit`, or run with --target cpu"},
-              "this machine cannot run kernels made for this CPU");
+  if (target != "cpu") return runtime::require_runnable(target, "--target");
+  if (const auto name = runtime::target_override()) runtime::require_runnable(*name, "TIGON_CPU");
 }
 
 Choice choose(const Asked& asked, std::int64_t largest_default) {

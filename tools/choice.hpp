@@ -30,7 +30,7 @@ ops::NamedExtents parse_axes(const std::vector<std::string>& texts);
 std::size_t parse_bytes(const std::string& text);  // "1GiB", "512 MB", "4096"
 // Makes this process compile for the target: "cpu" is this machine. Throws for one that does not exist.
 void set_target(const std::string& target);
-// Throws where this machine cannot run what is compiled for the target.
+// Throws where this machine cannot run what is compiled for the target, or for the CPU that $TIGON_CPU names.
 void require_runnable(const std::string& target);
 
 // "tokens = 67, vocab = 67"

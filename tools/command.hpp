@@ -10,7 +10,7 @@ enum ExitCode : int {
   exit_ok = 0,
   exit_failed = 1,   // a check found a wrong result, or the cache a damaged entry
   exit_usage = 2,    // the command line asks for something that does not exist
-  exit_missing = 3,  // a library, a device or a folder is missing or refused
+  exit_missing = 3,  // a library, a device, a folder or memory is missing or refused, or output cannot be written
   exit_fault = 4,    // a kernel did not compile, or Tigon contradicts itself: please report it
 };
 

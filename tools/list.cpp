@@ -66,7 +66,7 @@ int describe_op(const std::string& op) {
     out(paint(Colour::bold, "  options") + " (--option NAME=VALUE; the first is the default)\n");
   for (const ops::OptionSpec& option : entry.options) {
     std::string values = listed(option.values, [](std::string_view value) { return value; });
-    if (option.number) values += ", or another number";
+    if (!option.number.empty()) values += ", or " + option.number.text();
     out(fmt::format("    {:14} {}", option.name, values));
     if (!option.doc.empty()) out(fmt::format("{:{}} {}", "", values.size() < 34 ? 34 - values.size() : 1, option.doc));
     out("\n");

@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* exit_code_text =
     "exit codes: 0 done; 1 a check failed; 2 the command line or the environment asks for what does not exist;\n"
-    "            3 a library, device, folder or memory is missing; 4 a fault of Tigon or of a compiler";
+    "            3 a library, device, folder or memory is missing, or output cannot be written;\n"
+    "            4 a fault of Tigon or of a compiler";
 
 void op_options(CLI::App& command, Asked& asked, bool with_gradient) {
   command.add_option("OP", asked.op, "an op of the catalogue; `tigon ops` lists them")->required()->option_text(" ");
@@ -92,8 +93,7 @@ struct CommandLine {
         "  tigon check softmax\n"
         "  tigon check cross_entropy --dtype bf16 --axes tokens=33,vocab=1000 --option smoothing=0.1\n\n"
         "The reference evaluates in f64 and bounds the error of each element; error/allowed is the error as a\n"
-        "share of twice that bound. Extents that are not given are small, since the reference is slow.\n"
-        "Exit code 1 when a result is outside its bound.");
+        "share of twice that bound. Extents that are not given are small, since the reference is slow.");
     checked->callback([this] { call = [this] { return check(asked, seed); }; });
 
     CLI::App* benched = app.add_subcommand("bench", "an op's time, beside a plain copy of the same bytes");
@@ -112,7 +112,7 @@ struct CommandLine {
     cache->require_subcommand(1);
     cache->footer(
         "examples:\n  tigon cache list\n  tigon cache verify\n  TIGON_CACHE_DIR=/tmp/kernels tigon cache clear\n\n"
-        "verify reads every file and exits with 1 when one is damaged.");
+        "verify reads every file; a damaged one is a failed check.");
     cache->add_subcommand("list", "key, size, last use and title of each kernel")->callback([this] {
       call = cache_list;
     });
@@ -120,9 +120,11 @@ struct CommandLine {
     cache->add_subcommand("clear", "remove every kernel")->callback([this] { call = cache_clear; });
 
     CLI::App* doctored = app.add_subcommand("doctor", "what was found where, what is missing, and the cure");
-    doctored->footer(
-        "examples:\n  tigon doctor\n  TIGON_LLVM=19 tigon doctor\n\nExit code 3 when something is missing.");
+    doctored->footer("examples:\n  tigon doctor\n  TIGON_LLVM=19 tigon doctor");
     doctored->callback([this] { call = doctor; });
+
+    for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      command->footer(command->get_footer() + "\n\n" + exit_code_text);
   }
 };
 
@@ -217,7 +219,11 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace tigon;
   try {
-    return tools::run(argc, argv);
+    const int code = tools::run(argc, argv);
+    const std::string trouble = tools::finish_output();
+    if (trouble.empty()) return code;
+    tools::say_error("standard output could not be written: " + trouble);
+    return tools::exit_missing;
   } catch (const Error& error) {
     tools::say_error(error.what());
     return tools::exit_code(error.kind());

@@ -3,11 +3,16 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <iostream>
 
 namespace tigon::tools {
 namespace {
+
+int output_error = 0;  // of the first write that failed
 
 bool takes_colour(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
@@ -33,7 +38,17 @@ std::string paint_error(Colour colour, std::string_view text) {
   return painted(colours, colour, text);
 }
 
-void out(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void out(std::string_view text) {
+  errno = 0;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() && output_error == 0) output_error = errno;
+}
+std::string finish_output() {
+  errno = 0;
+  std::cout.flush();  // the parser's help goes there
+  if ((std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) && output_error == 0)
+    output_error = errno == 0 ? EIO : errno;
+  return output_error == 0 ? "" : std::strerror(output_error);
+}
 void err(std::string_view text) {
   std::fflush(stdout);
   std::fwrite(text.data(), 1, text.size(), stderr);

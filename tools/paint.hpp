@@ -11,6 +11,8 @@ std::string paint(Colour colour, std::string_view text);        // for standard 
 std::string paint_error(Colour colour, std::string_view text);  // for standard error
 
 void out(std::string_view text);  // to standard output
+// Writes what is buffered; an empty text, or why standard output could not take everything.
+std::string finish_output();
 void err(std::string_view text);  // to standard error
 
 }  // namespace tigon::tools

@@ -56,7 +56,7 @@ TEST_CASE("ops are listed with a line each, and shown in full") {
   CHECK(one.code == 0);
   CHECK(contains(one.out, "loss = mean(logsumexp(x) - x[target])"));
   CHECK(contains(lines_with(one.out, "vocab "), "at least 1"));
-  CHECK(contains(lines_with(one.out, "smoothing"), "0, 0.1, or another number"));
+  CHECK(contains(lines_with(one.out, "smoothing"), "0, 0.1, or a number in [0, 1)"));
   CHECK(contains(one.out, "f32, bf16, f16"));
 }
 
@@ -86,6 +86,23 @@ TEST_CASE("a mistake is named, with what may have been meant") {
       {{"explain", "softmax", "--dtype", "i32"}, {"softmax", "found i32", "f32, bf16, f16"}},
       {{"explain", "cross_entropy", "--option", "smothing=1"}, {"`smothing`", "Did you mean `smoothing`?"}},
       {{"explain", "cross_entropy", "--option", "smoothing=lots"}, {"`smoothing`", "found lots", "a number"}},
+      {{"explain", "cross_entropy", "--option", "smoothing=nan"}, {"`smoothing`", "found nan", "a number in [0, 1)"}},
+      {{"explain", "cross_entropy", "--option", "smoothing=inf"}, {"`smoothing`", "found inf", "a number in [0, 1)"}},
+      {{"explain", "cross_entropy", "--option", "smoothing=1.5"}, {"`smoothing`", "found 1.5", "a number in [0, 1)"}},
+      {{"check", "cross_entropy", "--option", "smoothing=1"}, {"`smoothing`", "found 1", "a number in [0, 1)"}},
+      {{"check", "cross_entropy", "--option", "smoothing=-1"}, {"`smoothing`", "found -1", "a number in [0, 1)"}},
+      {{"check", "linear_cross_entropy", "--option", "z_loss=-1"}, {"`z_loss`", "found -1", "a number, 0 or more"}},
+      {{"check", "cross_entropy", "--option", "softcap=-2"}, {"`softcap`", "found -2", "a number, 0 or more"}},
+      {{"check", "cross_entropy", "--option", "ignore_index=0.5"}, {"`ignore_index`", "found 0.5", "a whole number"}},
+      {{"check", "embedding", "--option", "padding=1.5"}, {"`padding`", "found 1.5", "none, or a whole number"}},
+      {{"check", "rms_norm", "--option", "epsilon=-1e-6"}, {"`epsilon`", "found -1e-6", "a number, 0 or more"}},
+      {{"check", "rms_norm", "--option", "offset=inf"}, {"`offset`", "found inf", "a finite number"}},
+      {{"check", "layer_norm", "--option", "epsilon=nan"}, {"`epsilon`", "found nan", "a number, 0 or more"}},
+      {{"check", "rope", "--option", "base=0"}, {"`base`", "found 0", "a number above 0"}},
+      {{"check", "attention", "--option", "first_query=-1"},
+       {"`first_query`", "found -1", "a whole number, 0 or more"}},
+      {{"check", "swiglu", "--option", "gate_multiplier=1e999"},
+       {"`gate_multiplier`", "found 1e999", "a finite number"}},
       {{"explain", "cross_entropy", "--option", "reduction=maen"}, {"`reduction`", "`maen`", "Did you mean `mean`?"}},
       {{"explain", "cross_entropy", "--option", "smoothing"}, {"`smoothing`", "NAME=VALUE"}},
       {{"explain", "adamw", "--gradient"}, {"adamw", "no gradient"}},
@@ -134,6 +151,49 @@ TEST_CASE("an unknown option in the environment lists the valid ones") {
   const Ran cpu = run_tigon({"ops"}, {{"TIGON_CPU", "z80"}});
   CHECK(cpu.code == 2);
   CHECK(contains(cpu.err, "x86-64-v3"));
+}
+
+TEST_CASE("output that cannot be written is exit code 3 with one line") {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"ops"},
+                                                {"--help"},
+                                                {"ops", "softmax"},
+                                                {"emit", "softmax", "--what", "llvm", "--axes", "tokens=4,vocab=8"},
+                                                {"explain", "softmax", "--axes", "tokens=4,vocab=8", "--json"}}) {
+    const Ran ran = run_program(command_path("tigon"), words, {}, "/dev/full");
+    INFO(words.front() << ": " << ran.err);
+    CHECK(ran.code == 3);
+    CHECK(ran.err == "tigon: standard output could not be written: No space left on device\n");
+  }
+}
+
+TEST_CASE("kernels for a CPU that this machine is not are refused before they run") {
+  const char* other = run_tigon({"emit", "softmax", "--what", "llvm"}).out.find("aarch64") != std::string::npos
+                          ? "x86-64-v3"
+                          : "aarch64";
+  for (const char* command : {"check", "bench"}) {
+    const Ran named = run_tigon({command, "softmax"}, {{"TIGON_CPU", other}});
+    INFO(named.out << named.err);
+    CHECK(named.code == 3);
+    CHECK(contains(named.err, "this machine cannot run kernels made for this CPU (argument `TIGON_CPU`): found " +
+                                  std::string(other)));
+    CHECK(contains(named.err, "tigon emit"));
+    const Ran asked = run_tigon({command, "softmax", "--target", other});
+    CHECK(asked.code == 3);
+    CHECK(contains(asked.err, "(argument `--target`): found " + std::string(other)));
+  }
+  CHECK(run_tigon({"emit", "softmax", "--what", "llvm"}, {{"TIGON_CPU", other}}).code == 0);
+}
+
+TEST_CASE("every help lists every exit code") {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
+                                                {"ops", "--help"},
+                                                {"check", "--help"},
+                                                {"cache", "--help"},
+                                                {"bench", "--help"}}) {
+    const std::string help = run_tigon(words).out;
+    for (const char* code : {"0 done", "1 a check failed", "2 the command line", "3 a library", "4 a fault"})
+      CHECK(contains(help, code));
+  }
 }
 
 TEST_CASE("a missing library is exit code 3, with what was tried and the cure") {

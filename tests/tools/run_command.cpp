@@ -17,13 +17,6 @@
 namespace tigon::test {
 namespace {
 
-std::string command_path() {
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path command = self.parent_path().parent_path() / "tigon";
-  if (!std::filesystem::exists(command)) throw std::runtime_error(command.string() + " has not been built");
-  return command.string();
-}
-
 std::vector<std::string> child_environment(const Variables& changes) {
   std::vector<std::string> result;
   const auto changed = [&](const std::string& name) {
@@ -58,21 +51,33 @@ int wait_for(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::vector<std::string> words_of(const std::vector<std::string>& arguments) {
-  std::vector<std::string> words = {command_path()};
+std::vector<std::string> words_of(const std::string& path, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words = {path};
   words.insert(words.end(), arguments.begin(), arguments.end());
   return words;
 }
 
 }  // namespace
 
+std::string command_path(const std::string& program) {
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::filesystem::path command = self.parent_path().parent_path() / program;
+  if (!std::filesystem::exists(command)) throw std::runtime_error(command.string() + " has not been built");
+  return command.string();
+}
+
 Ran run_tigon(const std::vector<std::string>& arguments, const Variables& environment) {
+  return run_program(command_path("tigon"), arguments, environment);
+}
+
+Ran run_program(const std::string& path, const std::vector<std::string>& arguments, const Variables& environment,
+                const std::string& output) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  const std::vector<std::string> words = words_of(arguments), variables = child_environment(environment);
+  const std::vector<std::string> words = words_of(path, arguments), variables = child_environment(environment);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::dup2(out[1], STDOUT_FILENO);
+    ::dup2(output.empty() ? out[1] : ::open(output.c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
     ::dup2(err[1], STDERR_FILENO);
     become(words, variables);
   }
@@ -102,7 +107,8 @@ Ran run_tigon(const std::vector<std::string>& arguments, const Variables& enviro
 }
 
 Ran run_on_terminal(const std::vector<std::string>& arguments, const Variables& environment) {
-  const std::vector<std::string> words = words_of(arguments), variables = child_environment(environment);
+  const std::vector<std::string> words = words_of(command_path("tigon"), arguments),
+                                 variables = child_environment(environment);
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child < 0) throw std::runtime_error("no terminal");

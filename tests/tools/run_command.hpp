@@ -13,6 +13,11 @@ struct Ran {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;  // an empty value unsets
 
+// The path of a program of this build, as in "tigon" or "examples/language_model".
+std::string command_path(const std::string& program);
+// Standard output goes to the file `output`, where one is given.
+Ran run_program(const std::string& path, const std::vector<std::string>& arguments, const Variables& environment = {},
+                const std::string& output = {});
 // No shell: arguments go as they are. TIGON_* variables of the test's own environment are not passed on, except for the
 // cache's folder.
 Ran run_tigon(const std::vector<std::string>& arguments, const Variables& environment = {});

@@ -63,6 +63,9 @@ Tensor<f32()> global_norm_squared(const std::vector<Tensor<S>>& tensors) {
 // min(1, largest / (norm + 1e-6))
 template <detail::TensorLike T, detail::Operand L>
 auto clip_factor(const T& norm_squared, const L& largest, const Location& location = Location::current()) {
+  if constexpr (detail::Number<L>) {
+    check_option("clip_factor", "largest", static_cast<double>(largest), positive, location);
+  }
   return min(largest / (sqrt(norm_squared, location) + 1e-6), 1, location);
 }
 

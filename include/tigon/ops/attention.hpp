@@ -12,6 +12,8 @@ struct AttentionOptions {
   AttentionMask mask = AttentionMask::causal;
   double scale = 0;              // 0: 1 / sqrt(channels)
   std::int64_t first_query = 0;  // the position of query 0 among the keys
+
+  static constexpr NumberRange scale_range = any_number, first_query_range = whole_not_negative;
 };
 
 // softmax(scale q k^T) v over Keys, in q's dtype. q has Queries and Channels, k has Keys and Channels, v has Keys and
@@ -26,6 +28,9 @@ auto attention(const Q& q, const K& k, const V& v, const AttentionOptions& optio
   check_axis<Keys, K>();
   check_axis<Channels, K>();
   check_axis<Keys, V>();
+  check_option("attention", "scale", options.scale, AttentionOptions::scale_range, location);
+  check_option("attention", "first_query", static_cast<double>(options.first_query),
+               AttentionOptions::first_query_range, location);
   auto scores = dot<Channels>(q, k, location);
   if (options.scale != 0) {
     scores = scores * options.scale;

@@ -13,9 +13,17 @@ enum class LossReduction { mean, sum, none };
 struct CrossEntropyOptions {
   std::int64_t ignore_index = -100;
   double label_smoothing = 0;  // in [0, 1)
-  double z_loss = 0;           // weight of logsumexp(x)^2
-  double softcap = 0;          // c tanh(x / c)
+  double z_loss = 0;           // weight of logsumexp(x)^2, not negative
+  double softcap = 0;          // c tanh(x / c), not negative
   bool token_scaling = false;  // weighs each token by its own probability, held constant
+
+  static constexpr NumberRange smoothing_range = share_below_one, z_loss_range = not_negative,
+                               softcap_range = not_negative;
+  void check(std::string_view op, const Location& location) const {
+    check_option(op, "label_smoothing", label_smoothing, smoothing_range, location);
+    check_option(op, "z_loss", z_loss, z_loss_range, location);
+    check_option(op, "softcap", softcap, softcap_range, location);
+  }
 };
 
 // Everything that cross entropy can say about its rows; each member function makes only what it needs. Rows whose
@@ -143,6 +151,7 @@ auto cross_entropy_terms(const L& logits, const Y& target, const CrossEntropyOpt
   static_assert(detail::is_integer_dtype<detail::DTypeOf<Y>>, "tigon: cross_entropy: the target is not integer.");
   static_assert(detail::is_subset<detail::AxesOf<Y>, detail::AxesOf<L>> && !detail::contains<Vocab, detail::AxesOf<Y>>,
                 "tigon: cross_entropy: the target has the logits' axes without the vocabulary.");
+  options.check("cross_entropy", location);
   using X = detail::TensorOf<detail::Floating<detail::DTypeOf<L>>, detail::AxesOf<L>>;
   detail::set_location(location);
   return CrossEntropy<Vocab, X, Y>(logits, target, weight, options, location);

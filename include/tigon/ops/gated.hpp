@@ -14,6 +14,12 @@ enum class Gelu { tanh, erf };
 struct SwigluOptions {
   double gate_multiplier = 1;
   double down_multiplier = 1;
+
+  static constexpr NumberRange multiplier_range = any_number;
+  void check(const Location& location) const {
+    check_option("swiglu", "gate_multiplier", gate_multiplier, multiplier_range, location);
+    check_option("swiglu", "down_multiplier", down_multiplier, multiplier_range, location);
+  }
 };
 
 // x/2 (1 + erf(x / sqrt 2)), or its approximation by tanh; in f32.
@@ -31,6 +37,7 @@ template <detail::TensorLike G, detail::TensorLike U>
 auto swiglu(const G& gate, const U& up, const SwigluOptions& options = {},
             const Location& location = Location::current()) {
   check_float<G>();
+  options.check(location);
   auto wide = widened(gate, location);
   if (options.gate_multiplier != 1) wide = wide * options.gate_multiplier;
   auto product = rounded_like<G>(silu(wide, location), location) * up;

@@ -6,12 +6,15 @@ namespace tigon::ops {
 
 struct LayerNormOptions {
   double epsilon = 1e-5;
+
+  static constexpr NumberRange epsilon_range = not_negative;
 };
 
 // (x - mean) / sqrt(variance + epsilon), in f32: what the weight and the bias are applied to.
 template <class... Axis, detail::TensorLike T>
 auto standardised(const T& x, const LayerNormOptions& options = {}, const Location& location = Location::current()) {
   check_float<T>();
+  check_option("layer_norm", "epsilon", options.epsilon, LayerNormOptions::epsilon_range, location);
   const auto centred = x - mean<Axis...>(widened(x, location), location);
   return centred * rsqrt(mean<Axis...>(square(centred, location), location) + options.epsilon, location);
 }

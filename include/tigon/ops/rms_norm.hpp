@@ -12,12 +12,19 @@ struct RmsNormOptions {
   Casting casting = Casting::llama;
   double offset = 0;  // added to the weight: 1 where weights are stored around 0
   double epsilon = 1e-6;
+
+  static constexpr NumberRange offset_range = any_number, epsilon_range = not_negative;
+  void check(std::string_view op, const Location& location) const {
+    check_option(op, "offset", offset, offset_range, location);
+    check_option(op, "epsilon", epsilon, epsilon_range, location);
+  }
 };
 
 namespace detail_of_ops {
 
 template <class Axis, class T>
 auto root_mean_square_scale(const T& x, const RmsNormOptions& options, const Location& location) {
+  options.check("rms_norm", location);
   if (options.casting != Casting::none) {
     return rsqrt(mean<Axis>(square(widened(x, location), location), location) + options.epsilon, location);
   }

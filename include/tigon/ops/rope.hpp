@@ -17,9 +17,12 @@ struct RopeAngles {
   Tensor<S> cos, sin;
 };
 
+inline constexpr NumberRange rope_base_range = positive;
+
 // Angles position / base^(i / half) for the positions given, in f32; Half has half as many elements as the channels.
 template <class Half, detail::TensorLike P>
 auto rope_angles(const P& position, double base = 10000, const Location& location = Location::current()) {
+  check_option("rope_angles", "base", base, rope_base_range, location);
   const auto step = cast<f32>(iota<Half>(location), location) * -std::log(base) / cast<f32>(extent<Half>(location));
   const auto angle = cast<f32>(position, location) * exp(step, location);
   using S = typename std::remove_const_t<decltype(angle)>::tensor_signature;

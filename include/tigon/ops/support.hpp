@@ -1,6 +1,7 @@
 // What the catalogue's headers share: the dtype an activation is rounded to, and checks of floats and axes.
 #pragma once
 #include "tigon/index.hpp"
+#include "tigon/ops/number_range.hpp"
 #include "tigon/reduce.hpp"
 
 namespace tigon::ops {
