@@ -6,6 +6,33 @@
 
 namespace tigon::detail {
 
+void check_extents(const dsl::Graph& graph, std::span<const GivenExtent> extents) {
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const AxisRef& axis = extents[i].axis;
+    for (std::size_t other = 0; other < i; ++other) {
+      if (extents[other].axis.tag != axis.tag) continue;
+      throw Error({.function = graph.name,
+                   .axis = std::string(axis.name),
+                   .found = std::to_string(extents[i].high),
+                   .expected = std::to_string(extents[other].high),
+                   .cure = "Give it once"},
+                  "the axis is given two extents");
+    }
+    std::string names;
+    bool known = false;
+    for (const dsl::AxisInfo& info : graph.axes) {
+      known |= info.tag == axis.tag;
+      names += (names.empty() ? "" : ", ") + info.name;
+    }
+    if (known) continue;
+    throw Error({.function = graph.name,
+                 .axis = std::string(axis.name),
+                 .expected = names.empty() ? "no axis" : "one of " + names,
+                 .cure = "Leave it out of extents<...>; axes are told apart by type, not by name"},
+                "the function does not have this axis");
+  }
+}
+
 void refuse_scalar(const CompiledCore& core, std::size_t number) {
   throw Error({.function = core.request().graph->name, .argument = core.request().scalars.at(number)},
               "a scalar argument was not given");

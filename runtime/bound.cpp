@@ -427,7 +427,7 @@ const dsl::Extents& Bound::extents() const { return parts_->extents; }
 std::int64_t Bound::launches() const { return parts_->launches; }
 std::int64_t Bound::matmuls() const { return parts_->matmuls; }
 
-void Bound::run(const LaunchArguments& arguments, const BoundOptions& options) const {
+bool Bound::try_run(const LaunchArguments& arguments, const BoundOptions& options) const {
   const Parts& parts = *parts_;
   auto* base = static_cast<std::byte*>(arguments.workspace);
   Parts::Run run{.arguments = &arguments,
@@ -437,13 +437,16 @@ void Bound::run(const LaunchArguments& arguments, const BoundOptions& options) c
                  .frame = reinterpret_cast<std::uint64_t*>(base + parts.layout.bytes + parts.scratch_bytes)};
   parts.run_steps(parts.steps, run);
   count_launches(static_cast<std::uint64_t>(parts.launches));
-  if (run.error != 0) {
-    throw Error(
-        {.kind = ErrorKind::usage,
-         .function = parts.program->plan.name,
-         .cure = "Check the index arguments against their axes' extents, or give the lookup a policy: fill or clamp"},
-        "an index of a checked lookup is out of range");
-  }
+  return run.error == 0;
+}
+
+void Bound::run(const LaunchArguments& arguments, const BoundOptions& options) const {
+  if (try_run(arguments, options)) return;
+  throw Error(
+      {.kind = ErrorKind::usage,
+       .function = parts_->program->plan.name,
+       .cure = "Check the index arguments against their axes' extents, or give the lookup a policy: fill or clamp"},
+      "an index of a checked lookup is out of range");
 }
 
 }  // namespace tigon::runtime

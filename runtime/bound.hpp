@@ -39,8 +39,10 @@ class Bound {
   [[nodiscard]] std::int64_t launches() const;  // kernel launches of one run
   [[nodiscard]] std::int64_t matmuls() const;
 
-  // Runs every step. Allocates nothing of its own, takes no lock. Throws Error{usage} if a checked index was out of
-  // range; the outputs are then unspecified.
+  // Runs every step. Allocates nothing of its own, takes no lock. False if a checked index was out of range; the
+  // outputs are then unspecified.
+  [[nodiscard]] bool try_run(const LaunchArguments& arguments, const BoundOptions& options = {}) const;
+  // The same, throwing Error{usage} instead.
   void run(const LaunchArguments& arguments, const BoundOptions& options = {}) const;
 
   struct Parts;

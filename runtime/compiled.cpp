@@ -1,14 +1,17 @@
 // compile: graph, plan and kernels for a function; launches check their buffers, find the bind and run it.
 #include <atomic>
 #include <mutex>
+#include <set>
 
-#include "dsl/passes.hpp"
+#include "dsl/rebuild.hpp"
 #include "runtime/bound.hpp"
 #include "runtime/cache/cache.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/cpu_features.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/index_report.hpp"
+#include "runtime/launch_checks.hpp"
 #include "tigon/buffer.hpp"
 #include "tigon/detail/compiled.hpp"
 #include "tigon/error.hpp"
@@ -36,35 +39,6 @@ std::vector<std::string> names_of(const Infos& infos) {
   std::vector<std::string> names;
   for (const auto& info : infos) names.push_back(info.name);
   return names;
-}
-
-dsl::Extents planned_extents(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given) {
-  dsl::Extents extents(graph.axes.size(), -1);
-  for (const detail::GivenExtent& entry : given) {
-    for (std::size_t axis = 0; axis < graph.axes.size(); ++axis) {
-      if (graph.axes[axis].tag != entry.axis.tag) continue;
-      if (entry.low < 0 || entry.high < entry.low || entry.high >= (std::int64_t{1} << 31)) {
-        throw Error({.kind = ErrorKind::usage,
-                     .function = graph.name,
-                     .axis = graph.axes[axis].name,
-                     .found = fmt::format("{} to {}", entry.low, entry.high),
-                     .expected = "0 <= low <= high < 2^31"},
-                    "an extent's range is empty, negative or too large");
-      }
-      extents[axis] = entry.high;
-    }
-  }
-  extents = dsl::resolve_extents(graph, std::move(extents));
-  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
-    if (extents[axis] < 0) {
-      throw Error({.kind = ErrorKind::usage,
-                   .function = graph.name,
-                   .axis = graph.axes[axis].name,
-                   .cure = "Give it to compile in extents<...>(...)"},
-                  "the axis has no extent");
-    }
-  }
-  return extents;
 }
 
 // Extents and layouts that a bind was made for; a launch compares its buffers against it.
@@ -111,20 +85,6 @@ bool same_shape(const RawBuffer& a, const RawBuffer& b) {
   return true;
 }
 
-// Offsets within a row are 32-bit numbers on some targets, so no axis is longer.
-constexpr std::int64_t largest_extent = (std::int64_t{1} << 31) - 1;
-
-// First and one-past-last byte that a buffer spans.
-std::pair<std::uintptr_t, std::uintptr_t> range_of(const RawBuffer& buffer) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < buffer.rank; ++i) {
-    if (buffer.extents[i] == 0) return {0, 0};
-    last += (buffer.extents[i] - 1) * buffer.strides[i];
-  }
-  const auto begin = reinterpret_cast<std::uintptr_t>(buffer.pointer);
-  return {begin, begin + static_cast<std::uintptr_t>((last + 1) * size_of(buffer.dtype))};
-}
-
 class CpuCompiled final : public detail::CompiledCore {
  public:
   CpuCompiled(detail::CompileRequest request, std::shared_ptr<const Program> program, std::int64_t compiled)
@@ -133,6 +93,12 @@ class CpuCompiled final : public detail::CompiledCore {
     input_at_ = positions(names_of(plan.inputs), this->request().inputs);
     output_at_ = positions(names_of(plan.outputs), this->request().outputs);
     scalar_at_ = positions(names_of(plan.scalars), this->request().scalars);
+    const dsl::Graph& graph = *this->request().graph;
+    const std::vector<bool> live = dsl::live_nodes(graph);
+    for (const dsl::InputInfo& info : graph.inputs) {
+      if (!live[info.node]) unread_.insert(info.name);
+    }
+    ranges_ = given_ranges(plan, graph, this->request().extents);
   }
 
   ~CpuCompiled() override {
@@ -175,7 +141,11 @@ class CpuCompiled final : public detail::CompiledCore {
       for (std::size_t d = axes.size(); d-- > 0;) {
         raw.extents[d] = extents[axes[d]];
         raw.strides[d] = count;
-        count *= std::max<std::int64_t>(raw.extents[d], 1);
+        if (__builtin_mul_overflow(count, std::max<std::int64_t>(raw.extents[d], 1), &count) || count > largest_span) {
+          refuse(info.name, plan.axes[axes[d]].name, std::to_string(raw.extents[d]),
+                 fmt::format("at most {} elements in all", largest_span), "Launch it on smaller arguments",
+                 "the result cannot be addressed");
+        }
       }
       if (info.mode == dsl::OutputMode::alias) {
         raw = inputs[static_cast<std::size_t>(input_at_[static_cast<std::size_t>(info.alias_input)])];
@@ -214,55 +184,35 @@ class CpuCompiled final : public detail::CompiledCore {
 
  private:
   static constexpr std::size_t binding_slots = 16;
-  static constexpr std::int64_t largest_count = std::int64_t{1} << 48;  // elements; more cannot be addressed
 
   [[noreturn]] void refuse(const std::string& argument, const std::string& axis, const std::string& found,
                            const std::string& expected, const std::string& cure, const std::string& sentence) const {
-    ErrorDetails details{.kind = ErrorKind::usage, .function = program_->plan.name, .argument = argument, .axis = axis};
-    if (!found.empty()) details.found = found;
-    if (!expected.empty()) details.expected = expected;
-    details.cure = cure;
-    throw Error(std::move(details), sentence);
+    refuse_launch(program_->plan.name, argument, axis, found, expected, cure, sentence);
   }
 
-  void check_buffer(const RawBuffer& raw, const std::string& name, DType dtype, std::size_t rank) const {
-    if (raw.dtype != dtype) {
-      refuse(name, "", std::string(tigon::name(raw.dtype)), std::string(tigon::name(dtype)), "",
-             "the buffer has another dtype");
-    }
-    if (raw.rank != rank) {
-      refuse(name, "", std::to_string(raw.rank), std::to_string(rank), "", "the buffer has another number of axes");
-    }
-    std::int64_t count = 1;
-    for (std::size_t d = 0; d < rank; ++d) {
-      if (raw.extents[d] < 0 || raw.extents[d] > largest_extent) {
-        refuse(name, "", fmt::format("{} along dimension {}", raw.extents[d], d),
-               fmt::format("0 to {}", largest_extent), "", "the buffer has an extent that no buffer can have");
-      }
-      if (__builtin_mul_overflow(count, raw.extents[d], &count) || count > largest_count) {
-        refuse(name, "", "", fmt::format("at most {} elements", largest_count), "", "the buffer's extents overflow");
-      }
-    }
-    if (raw.pointer == nullptr && count > 0) {
-      refuse(name, "", "", "", "Give it a buffer", fmt::format("argument `{}` is null", name));
-    }
-    if (reinterpret_cast<std::uintptr_t>(raw.pointer) % static_cast<std::uintptr_t>(size_of(dtype)) != 0) {
-      refuse(name, "", fmt::format("{}", raw.pointer), fmt::format("a multiple of {} bytes", size_of(dtype)), "",
-             "the buffer's address is not aligned to its elements");
-    }
-    if (!(raw.device == Device::cpu())) {
-      refuse(name, "", raw.device.name(), "cpu", "Copy the buffer to the device that the function was compiled for",
-             "the buffer lies on another device");
-    }
-    if (rank > 0 && raw.strides[rank - 1] != 1 && raw.extents[rank - 1] > 1) {
-      refuse(name, "", std::to_string(raw.strides[rank - 1]), "1", "Copy it to a buffer whose last axis is contiguous",
-             "the last axis has a stride");
-    }
+  // An argument that the function does not read may be missing.
+  bool left_out(std::size_t input, const RawBuffer& raw) const {
+    return raw.pointer == nullptr && unread_.contains(program_->plan.inputs[input].name);
+  }
+  BufferName input_name(std::size_t i) const {
+    const plan::Plan& plan = program_->plan;
+    return {plan.name, plan.inputs[i].name, plan.axes, plan.inputs[i].axes};
+  }
+  BufferName output_name(std::size_t i) const {
+    const plan::Plan& plan = program_->plan;
+    return {plan.name, plan.outputs[i].name, plan.axes, caller_axes(plan.outputs[i])};
   }
 
-  void meet(dsl::Extents& extents, std::vector<int>& from, AxisId axis, std::int64_t extent, int input) const {
+  void meet(dsl::Extents& extents, std::vector<int>& from, AxisId axis, std::int64_t extent, int input,
+            std::span<const RawBuffer> inputs) const {
     const plan::Plan& plan = program_->plan;
     if (extents[axis] >= 0 && extents[axis] != extent) {
+      // The extents of a buffer that was left out are 0.
+      for (const int i : {input, from[axis]}) {
+        if (i == absent) continue;
+        const auto at = static_cast<std::size_t>(i);
+        if (inputs[static_cast<std::size_t>(input_at_[at])].pointer == nullptr) refuse_null(input_name(at));
+      }
       const std::string other = from[axis] == absent
                                     ? "the axis' type"
                                     : "argument `" + plan.inputs[static_cast<std::size_t>(from[axis])].name + "`";
@@ -284,16 +234,47 @@ class CpuCompiled final : public detail::CompiledCore {
       if (input_at_[i] == absent)
         refuse(info.name, "", "", "", "", "the function reads an argument that was not given");
       const RawBuffer& raw = inputs[static_cast<std::size_t>(input_at_[i])];
-      check_buffer(raw, info.name, info.dtype, info.axes.size());
+      if (left_out(i, raw)) continue;
+      check_buffer(raw, info.dtype, input_name(i));
       for (std::size_t d = 0; d < info.axes.size(); ++d)
-        meet(extents, from, info.axes[d], raw.extents[d], static_cast<int>(i));
+        meet(extents, from, info.axes[d], raw.extents[d], static_cast<int>(i), inputs);
     }
     // Axes that no input carries keep the extent they were compiled for.
     for (std::size_t axis = 0; axis < extents.size(); ++axis) {
       if (extents[axis] < 0 && !derived(static_cast<AxisId>(axis))) extents[axis] = plan.planned[axis];
     }
     extents.resize(plan.axes.size() - plan.partition_axes.size());
-    return plan::bind_extents(plan, extents);
+    extents = plan::bind_extents(plan, complete_parts(extents));
+    for (const AxisRange& range : ranges_) {
+      if (extents[range.axis] >= range.low && extents[range.axis] <= range.high) continue;
+      const int input = from[range.axis];
+      refuse(input == absent ? "" : plan.inputs[static_cast<std::size_t>(input)].name, plan.axes[range.axis].name,
+             std::to_string(extents[range.axis]), fmt::format("{} to {}", range.low, range.high),
+             "Compile with a range that holds it: from_to(low, high)",
+             "the axis has an extent outside the range that the function was compiled for");
+    }
+    return extents;
+  }
+
+  // Parts of a split whose extents do not follow from the inputs keep the extent they were compiled for, inner parts
+  // first.
+  dsl::Extents complete_parts(dsl::Extents extents) const {
+    const plan::Plan& plan = program_->plan;
+    dsl::Graph relations;
+    relations.name = plan.name;
+    relations.axes.assign(plan.axes.begin(), plan.axes.begin() + static_cast<std::ptrdiff_t>(extents.size()));
+    relations.splits = plan.splits;
+    relations.equals = plan.equals;
+    extents = dsl::resolve_extents(relations, std::move(extents));
+    for (const bool inner : {true, false}) {
+      for (const dsl::SplitRelation& split : plan.splits) {
+        const AxisId axis = inner ? split.inner : split.outer;
+        if (extents[axis] >= 0) continue;
+        extents[axis] = plan.planned[axis];
+        extents = dsl::resolve_extents(relations, std::move(extents));
+      }
+    }
+    return extents;
   }
 
   bool derived(AxisId axis) const {
@@ -369,11 +350,13 @@ class CpuCompiled final : public detail::CompiledCore {
         refuse(info.name, "", "", "", "", "the function has a result that was not asked for");
       const RawBuffer& raw = output_buffer(i, inputs, outputs);
       const std::vector<AxisId>& axes = caller_axes(info);
-      check_buffer(raw, info.name, info.dtype, axes.size());
+      check_buffer(raw, info.dtype, output_name(i));
+      check_written(raw, output_name(i));
       Strides strides;
       const Strides given = strides_of(raw);
       for (std::size_t d = 0; d < axes.size(); ++d) {
         if (raw.extents[d] != extents[axes[d]]) {
+          if (raw.pointer == nullptr) refuse_null(output_name(i));
           refuse(info.name, plan.axes[axes[d]].name, std::to_string(raw.extents[d]), std::to_string(extents[axes[d]]),
                  "", "the result's buffer has another extent");
         }
@@ -397,9 +380,10 @@ class CpuCompiled final : public detail::CompiledCore {
     return *overflow_.back();
   }
 
-  // Outputs may not overlap anything but the input that they are declared to share.
-  void check_apart(const Binding& binding, std::span<const RawBuffer> inputs,
-                   std::span<const RawBuffer> outputs) const {
+  // Outputs may not overlap anything but the input that they are declared to share, the workspace nothing at all.
+  // Launches with the pointers of the one before are not looked at again.
+  void check_apart(const Binding& binding, std::span<const RawBuffer> inputs, std::span<const RawBuffer> outputs,
+                   const void* workspace) const {
     const plan::Plan& plan = program_->plan;
     std::uint64_t hash = 1469598103934665603ull;
     const auto mix = [&hash](const void* pointer) {
@@ -407,23 +391,32 @@ class CpuCompiled final : public detail::CompiledCore {
     };
     for (std::size_t i = 0; i < plan.inputs.size(); ++i) mix(inputs[static_cast<std::size_t>(input_at_[i])].pointer);
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) mix(output_buffer(i, inputs, outputs).pointer);
+    mix(workspace);
     if (binding.checked_pointers.load(std::memory_order_relaxed) == hash) return;
+    const auto begin = reinterpret_cast<std::uintptr_t>(workspace);
+    const Bytes used{begin, begin + static_cast<std::uintptr_t>(binding.bound.workspace_bytes())};
+    for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+      const RawBuffer& input = inputs[static_cast<std::size_t>(input_at_[i])];
+      if (left_out(i, input)) continue;
+      check_buffer(input, plan.inputs[i].dtype, input_name(i));
+      check_outside(used, input, plan.inputs[i].name);
+    }
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
       const RawBuffer& output = output_buffer(i, inputs, outputs);
-      const auto [begin, end] = range_of(output);
-      check_buffer(output, plan.outputs[i].name, plan.outputs[i].dtype, caller_axes(plan.outputs[i]).size());
+      check_buffer(output, plan.outputs[i].dtype, output_name(i));
+      check_outside(used, output, plan.outputs[i].name);
+      const int alias = plan.outputs[i].mode == dsl::OutputMode::alias ? plan.outputs[i].alias_input : absent;
+      if (alias != absent)
+        check_shared(output, i, inputs[static_cast<std::size_t>(input_at_[static_cast<std::size_t>(alias)])]);
       for (std::size_t other = 0; other < plan.inputs.size() + i; ++other) {
         const bool is_input = other < plan.inputs.size();
+        if (is_input && static_cast<int>(other) == alias) continue;
         const RawBuffer& raw = is_input ? inputs[static_cast<std::size_t>(input_at_[other])]
                                         : output_buffer(other - plan.inputs.size(), inputs, outputs);
-        if (is_input && i == 0)
-          check_buffer(raw, plan.inputs[other].name, plan.inputs[other].dtype, plan.inputs[other].axes.size());
-        const bool shared = is_input && plan.outputs[i].mode == dsl::OutputMode::alias &&
-                            plan.outputs[i].alias_input == static_cast<int>(other) && raw.pointer == output.pointer;
-        const auto [first, last] = range_of(raw);
-        if (shared || begin >= last || first >= end) continue;
+        if (!overlap(output, raw)) continue;
         refuse(plan.outputs[i].name, "", "", "",
-               "Give the result memory of its own, or declare it as sharing that input",
+               is_input ? "Give the result memory of its own, or declare it as sharing that input"
+                        : "Give each result memory of its own",
                fmt::format("the result's buffer overlaps that of `{}`",
                            is_input ? plan.inputs[other].name : plan.outputs[other - plan.inputs.size()].name));
       }
@@ -431,9 +424,35 @@ class CpuCompiled final : public detail::CompiledCore {
     binding.checked_pointers.store(hash, std::memory_order_relaxed);
   }
 
+  void check_outside(const Bytes& workspace, const RawBuffer& buffer, const std::string& name) const {
+    const Bytes bytes = bytes_of(buffer);
+    if (!workspace.meets(bytes)) return;
+    refuse("workspace", "", fmt::format("bytes {:#x} to {:#x}", workspace.begin, workspace.end),
+           fmt::format("none of `{}`'s, {:#x} to {:#x}", name, bytes.begin, bytes.end),
+           "Give the workspace memory of its own", fmt::format("the workspace overlaps the buffer of `{}`", name));
+  }
+
+  // A result in place is written over its input: a buffer given for it must be the input's, in every stride.
+  void check_shared(const RawBuffer& output, std::size_t i, const RawBuffer& input) const {
+    const plan::Plan& plan = program_->plan;
+    const std::string& of = plan.inputs[static_cast<std::size_t>(plan.outputs[i].alias_input)].name;
+    if (output.pointer != input.pointer) {
+      refuse(plan.outputs[i].name, "", fmt::format("{}", output.pointer),
+             fmt::format("{}, that of `{}`", input.pointer, of),
+             "Leave the result's buffer empty, or give it its input's", "a result in place has a buffer of its own");
+    }
+    for (std::size_t d = 0; d < output.rank; ++d) {
+      if (output.extents[d] <= 1 || output.strides[d] == input.strides[d]) continue;
+      refuse(plan.outputs[i].name, plan.axes[caller_axes(plan.outputs[i])[d]].name,
+             fmt::format("a stride of {}", output.strides[d]), fmt::format("{}, that of `{}`", input.strides[d], of),
+             "Leave the result's buffer empty, or give it its input's",
+             "a result in place has other strides than its input");
+    }
+  }
+
   void run(const Binding& binding, std::span<const RawBuffer> inputs, std::span<const double> scalars,
            std::span<const RawBuffer> outputs, void* workspace) {
-    check_apart(binding, inputs, outputs);
+    check_apart(binding, inputs, outputs, workspace);
     const plan::Plan& plan = program_->plan;
     constexpr std::size_t on_stack = 256;
     std::array<void*, on_stack> few;
@@ -453,14 +472,40 @@ class CpuCompiled final : public detail::CompiledCore {
     }
     for (std::size_t i = 0; i < plan.scalars.size(); ++i) numbers[i] = scalars[static_cast<std::size_t>(scalar_at_[i])];
     launches_.fetch_add(binding.bound.launches() + binding.bound.matmuls(), std::memory_order_relaxed);
-    binding.bound.run({.inputs = {pointers, plan.inputs.size()},
-                       .outputs = {pointers + plan.inputs.size(), plan.outputs.size()},
-                       .scalars = {numbers, plan.scalars.size()},
-                       .workspace = workspace});
+    const bool indices_fit = binding.bound.try_run({.inputs = {pointers, plan.inputs.size()},
+                                                    .outputs = {pointers + plan.inputs.size(), plan.outputs.size()},
+                                                    .scalars = {numbers, plan.scalars.size()},
+                                                    .workspace = workspace});
+    if (!indices_fit) refuse_indices(inputs, scalars);
+  }
+
+  // Looks for the index in the function as it was traced, whose arguments bear the user's names.
+  [[noreturn]] void refuse_indices(std::span<const RawBuffer> inputs, std::span<const double> scalars) const {
+    const dsl::Graph& graph = *request().graph;
+    std::vector<const RawBuffer*> given;
+    dsl::Extents extents(graph.axes.size(), -1);
+    const std::vector<int> input_at = positions(names_of(graph.inputs), request().inputs);
+    for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
+      given.push_back(input_at[i] == absent ? nullptr : &inputs[static_cast<std::size_t>(input_at[i])]);
+      if (given.back() == nullptr || given.back()->rank != graph.inputs[i].axes.size()) continue;
+      for (std::size_t d = 0; d < graph.inputs[i].axes.size(); ++d)
+        extents[graph.inputs[i].axes[d]] = given.back()->extents[d];
+    }
+    for (const detail::GivenExtent& entry : request().extents) {
+      for (std::size_t axis = 0; axis < graph.axes.size(); ++axis) {
+        if (graph.axes[axis].tag == entry.axis.tag && extents[axis] < 0) extents[axis] = entry.high;
+      }
+    }
+    std::vector<double> numbers;
+    for (const int at : positions(names_of(graph.scalars), request().scalars))
+      numbers.push_back(at == absent ? 0 : scalars[static_cast<std::size_t>(at)]);
+    refuse_index(graph, {dsl::resolve_extents(graph, std::move(extents)), given, numbers});
   }
 
   std::shared_ptr<const Program> program_;
   std::vector<int> input_at_, output_at_, scalar_at_;
+  std::set<std::string> unread_;   // inputs, by path
+  std::vector<AxisRange> ranges_;  // that compile was given with from_to
   std::array<std::atomic<const Binding*>, binding_slots> bindings_{};
   std::vector<std::unique_ptr<const Binding>> overflow_;
   std::mutex mutex_;  // guards making a binding
@@ -470,29 +515,8 @@ class CpuCompiled final : public detail::CompiledCore {
 
 }  // namespace
 
-schedule::DeviceModel cpu_model() {
-  schedule::DeviceModel device;
-  device.name = "cpu";
-  device.vector_bytes = machine().vector_bytes;
-  return device;
-}
-
-plan::PlanOptions plan_options(const CompileOptions& options) {
-  plan::PlanOptions result;
-  result.memory_budget = static_cast<double>(options.memory_budget);
-  result.unfused = options.unfused;
-  return result;
-}
-
 const plan::Plan& plan_of(const detail::CompiledCore& core) {
   return dynamic_cast<const CpuCompiled&>(core).program().plan;
-}
-
-plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
-                     const CompileOptions& options) {
-  const dsl::Extents extents = planned_extents(graph, given);
-  const dsl::Graph prepared = dsl::prepare(graph, extents, {.exact = options.exact});
-  return plan::plan(prepared, planned_extents(prepared, given), cpu_model(), plan_options(options));
 }
 
 }  // namespace tigon::runtime

@@ -13,6 +13,14 @@ plan::PlanOptions plan_options(const CompileOptions& options);
 plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
                      const CompileOptions& options);
 
+// The axes that were given a range, as the plan numbers them.
+struct AxisRange {
+  dsl::AxisId axis = dsl::no_axis;
+  std::int64_t low = 0, high = 0;
+};
+std::vector<AxisRange> given_ranges(const plan::Plan& plan, const dsl::Graph& graph,
+                                    const std::vector<detail::GivenExtent>& given);
+
 // The plan of a function compiled by compile(...): `plan_of(step.core())`.
 const plan::Plan& plan_of(const detail::CompiledCore& core);
 

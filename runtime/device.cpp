@@ -43,6 +43,41 @@ Stream Stream::wrap(Device device, void* native) {
 
 void Stream::synchronize() const {}
 
+namespace detail {
+
+std::size_t dense_bytes(DType dtype, AxisRefs axes, std::span<const std::int64_t> extents) {
+  // Offsets within a row are 32-bit numbers on some targets; addresses have 48 bits.
+  constexpr std::int64_t longest = (std::int64_t{1} << 31) - 1;
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 48;
+  const auto refuse = [](const AxisRef* axis, std::string found, std::string expected, const std::string& sentence) {
+    throw Error({.function = "allocate",
+                 .axis = axis == nullptr ? "" : std::string(axis->name),
+                 .found = std::move(found),
+                 .expected = std::move(expected)},
+                sentence);
+  };
+  std::int64_t bytes = size_of(dtype);
+  std::string shape;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    const AxisRef& axis = axes.first[i];
+    const std::int64_t extent = extents[i];
+    shape += fmt::format("{}{} = {}", shape.empty() ? "" : ", ", axis.name, extent);
+    if (extent < 0 || extent > longest) {
+      refuse(&axis, std::to_string(extent), fmt::format("0 to {}", longest), "the extent is negative or too large");
+    }
+    if (axis.fixed >= 0 && extent != axis.fixed) {
+      refuse(&axis, std::to_string(extent), std::to_string(axis.fixed), "the axis' type fixes another extent");
+    }
+    if (__builtin_mul_overflow(bytes, extent, &bytes) || bytes > most_bytes) {
+      refuse(nullptr, shape + fmt::format(" of {}", tigon::name(dtype)), fmt::format("at most {} bytes", most_bytes),
+             "a buffer of these extents cannot be addressed");
+    }
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+}  // namespace detail
+
 Storage::Storage(std::size_t bytes, Device device)
     : bytes_(bytes), device_(device.kind() == Device::Kind::best ? Device::best() : device) {
   require_cpu(device_);

@@ -12,14 +12,14 @@ namespace language_model {
 
 class Compiler {
  public:
-  Compiler(const Options& options, const ModelSize& size) : options_(options), size_(size) {}
+  explicit Compiler(const Options& options) : options_(options) {}
 
   template <template <template <class> class> class Args, class R>
-  auto operator()(const tigon::Function<Args, R>& function, const Args<tigon::Shape>& shape, std::int64_t batch,
-                  bool unfused) {
+  auto operator()(const tigon::Function<Args, R>& function, const Args<tigon::Shape>& shape,
+                  const tigon::Extents& extents, bool unfused) {
     const auto before = tigon::runtime::kernel_cache().counters();
     const Clock clock;
-    auto compiled = tigon::compile(function, shape, extents(batch),
+    auto compiled = tigon::compile(function, shape, extents,
                                    {.memory_budget = options_.budget_mebibytes << 20, .unfused = unfused});
     const double seconds = clock.seconds();
     const auto after = tigon::runtime::kernel_cache().counters();
@@ -41,13 +41,7 @@ class Compiler {
   }
 
  private:
-  [[nodiscard]] tigon::Extents extents(std::int64_t batch) const {
-    return tigon::extents<Batch, Time, Hidden, Heads, Channels, Half, Inner>(
-        batch, options_.context, size_.hidden, size_.heads, size_.channels(), size_.channels() / 2, size_.inner);
-  }
-
   const Options& options_;
-  const ModelSize& size_;
   double seconds_ = 0;
   std::uint64_t compiled_ = 0, found_ = 0, shared_ = 0;  // compiled here, read from disk, of the same text
 };

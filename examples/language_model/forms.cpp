@@ -2,6 +2,7 @@
 #include "forms.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include "codegen/loops/print.hpp"
 #include "codegen/plan/print.hpp"
 #include "dsl/print.hpp"
+#include "options.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/cpu_features.hpp"
 #include "runtime/program.hpp"
@@ -42,6 +44,14 @@ Calls count_calls(const tigon::detail::CompiledCore& core) {
   Calls calls{.kernels = static_cast<std::int64_t>(plan.kernels.size())};
   count_steps(plan, plan.steps, 1, calls);
   return calls;
+}
+
+void prepare_forms(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && !std::filesystem::is_directory(folder, error)) error = std::make_error_code(std::errc::not_a_directory);
+  if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0) error = {errno, std::generic_category()};
+  if (error) throw UsageError("cannot write to the folder " + folder + " (--forms): " + error.message());
 }
 
 void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core) {

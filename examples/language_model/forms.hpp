@@ -13,6 +13,8 @@ struct Calls {
 };
 Calls count_calls(const tigon::detail::CompiledCore& core);
 
+// Makes the folder; throws UsageError where that, or writing there, is not possible.
+void prepare_forms(const std::string& folder);
 // Into folder/function/: graph.txt, plan.txt, and for each kernel NAME.loops and NAME.ll.
 void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core);
 

@@ -1,52 +1,89 @@
 // Trains a small language model over bytes, every operation of it a compiled Tigon function: the command line.
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 
 #include "options.hpp"
+#include "tigon/error.hpp"
+
+namespace {
+
+// Numbers from low to high; NaN is none.
+CLI::Validator between(double low, double high) {
+  return {[low, high](const std::string& text) {
+            double value = NAN;
+            const bool number = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+            return number ? std::string()
+                          : fmt::format("found {}, expected a number from {:g} to {:g}", text, low, high);
+          },
+          fmt::format("{:g} to {:g}", low, high), "between"};
+}
+
+int refuse(const char* message, int code) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "language_model: %s\n", message);
+  return code;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   language_model::Options options;
   CLI::App app(
-      "Trains a small Llama-style language model over bytes; forward, gradient and update run in compiled "
-      "kernels.\nExit codes: 0 done, 1 failed, 2 wrong use, 5 the loss became infinite or NaN,\n6 the goal was "
-      "missed.");
+      "Trains a small Llama-style language model over bytes; forward, gradient and update run in compiled kernels.");
+  app.footer(
+      "exit codes: 0 done; 1 failed; 2 what was asked for does not exist or cannot be done;\n"
+      "            5 the loss became infinite or NaN; 6 the goal was missed");
   app.add_option("--text", options.text, "file to learn (default: the licence texts of this system)");
-  app.add_option("--steps", options.steps, "updates")->check(CLI::Range(1, 10'000'000))->capture_default_str();
+  app.add_option("--steps", options.steps, "updates")->check(between(1, 1e7))->capture_default_str();
   app.add_option("--seconds", options.seconds, "end training after this long (0: after --steps)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(between(0, 1e7))
       ->capture_default_str();
-  app.add_option("--batch", options.batch, "windows per update")->check(CLI::Range(1, 4096))->capture_default_str();
-  app.add_option("--context", options.context, "bytes per window")->check(CLI::Range(2, 4095))->capture_default_str();
+  app.add_option("--batch", options.batch, "windows per update")->check(between(1, 4096))->capture_default_str();
+  app.add_option("--context", options.context, "bytes per window")->check(between(2, 4095))->capture_default_str();
+  app.add_option("--layers", options.layers, "layers of the model")->check(between(1, 64))->capture_default_str();
+  app.add_option("--hidden", options.hidden, "numbers per position, a multiple of 8")
+      ->check(between(8, 4096))
+      ->capture_default_str();
   app.add_option("--learning-rate", options.learning_rate, "largest learning rate")
-      ->check(CLI::PositiveNumber)
+      ->check(between(1e-9, 10))
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of the first weights, the batches and the sampling")->capture_default_str();
+  app.add_option("--seed", options.seed, "of the first weights, the batches and the sampling")
+      ->check(between(0, 9e15))
+      ->capture_default_str();
   app.add_flag("--unfused", options.unfused, "one kernel per operation, every value stored");
   app.add_flag("--compare-unfused", options.compare_unfused, "also time the gradient unfused");
   app.add_option("--budget", options.budget_mebibytes, "MiB of workspace for each function (0: no limit)")
+      ->check(between(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--goal", options.goal, "largest share of the byte model's bits per byte that counts as success")
-      ->check(CLI::NonNegativeNumber)
+      ->check(between(0, 1000))
       ->capture_default_str();
   app.add_option("--prompt", options.prompt, "text to continue")->capture_default_str();
-  app.add_option("--generate", options.generate, "bytes to generate")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--temperature", options.temperature, "of sampling")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--generate", options.generate, "bytes to generate")->check(between(0, 1e6))->capture_default_str();
+  app.add_option("--temperature", options.temperature, "of sampling")->check(between(1e-3, 1e3))->capture_default_str();
   app.add_option("--forms", options.forms, "folder for graphs, plans, loop nests and LLVM text (\"\": none)")
       ->capture_default_str();
+  app.add_option("--losses", options.losses, "file that the loss of every update is written to, one a line");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& help) {
+    return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? language_model::done : language_model::bad_usage;
+    return refuse((std::string(error.what()) + " (--help lists what can be asked)").c_str(), language_model::bad_usage);
   }
   try {
     return language_model::run(options);
+  } catch (const language_model::UsageError& error) {
+    return refuse(error.what(), language_model::bad_usage);
+  } catch (const tigon::Error& error) {
+    return refuse(error.what(),
+                  error.kind() == tigon::ErrorKind::usage ? language_model::bad_usage : language_model::failed);
+  } catch (const std::bad_alloc&) {
+    return refuse("there is not enough memory for this", language_model::failed);
   } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "language_model: %s\n", error.what());
-    return language_model::failed;
+    return refuse(error.what(), language_model::failed);
   }
 }

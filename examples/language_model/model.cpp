@@ -80,9 +80,8 @@ tigon::Function<UpdateArgs, UpdateOut<Tensor>> update() {
 
     UpdateOut<Tensor> out;
     out.gradient_norm = sqrt(norm_squared);
-    for (Weights<Tensor>* weights : {&out.weights, &out.first, &out.second}) {
-      weights->layers.resize(in.weights.layers.size());
-    }
+    const auto with_layers = [&](auto&... weights) { (weights.layers.resize(in.weights.layers.size()), ...); };
+    with_layers(out.weights, out.first, out.second);
     ops::AdamwNumbers numbers{.learning_rate = in.learning_rate,
                               .beta1 = tigon::number<f32>(0.9),
                               .beta2 = tigon::number<f32>(0.98),

@@ -106,12 +106,13 @@ struct UpdateArgs {
              (Slot<tigon::scalar<f32>>, learning_rate),  //
              (Slot<tigon::scalar<f32>>, step));          // 1 at the first update
 };
+// Every new weight and running mean is written over the old one.
 template <template <class> class Slot>
 struct UpdateOut {
-  TIGON_OUT(UpdateOut,                 //
-            (Weights<Slot>, weights),  //
-            (Weights<Slot>, first),    //
-            (Weights<Slot>, second),   //
+  TIGON_OUT(UpdateOut,                                                           //
+            (Weights<tigon::InPlace<"weights", Slot>::template slot>, weights),  //
+            (Weights<tigon::InPlace<"first", Slot>::template slot>, first),      //
+            (Weights<tigon::InPlace<"second", Slot>::template slot>, second),    //
             (Slot<f32()>, gradient_norm));
 };
 

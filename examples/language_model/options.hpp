@@ -1,6 +1,7 @@
 // What the command line may say.
 #pragma once
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 
 namespace language_model {
@@ -11,6 +12,8 @@ struct Options {
   double seconds = 0;  // 0: no limit; else training ends by then, and the learning rate's schedule with it
   std::int64_t batch = 16;
   std::int64_t context = 128;
+  std::int64_t layers = 4;
+  std::int64_t hidden = 64;  // 4 heads; the perceptron's inside is 11/4 of it
   double learning_rate = 4e-3;
   std::uint64_t seed = 1;
   bool unfused = false;
@@ -21,9 +24,15 @@ struct Options {
   std::int64_t generate = 300;  // bytes
   double temperature = 0.7;
   std::string forms = "language_model_forms";  // folder for graphs, plans, nests and LLVM text; empty: none
+  std::string losses{};                        // file for the loss of every update; empty: none
 };
 
 enum ExitCode : int { done = 0, failed = 1, bad_usage = 2, diverged = 5, goal_missed = 6 };
+
+// What was asked for cannot be done: the program ends with bad_usage.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 // Trains, measures and generates; prints what it does.
 ExitCode run(const Options& options);

@@ -2,13 +2,16 @@
 #include "text.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numbers>
 #include <numeric>
 #include <set>
-#include <stdexcept>
+
+#include "options.hpp"
 
 namespace language_model {
 namespace {
@@ -16,10 +19,26 @@ namespace {
 constexpr std::int64_t block_bytes = 4096;
 constexpr std::int64_t blocks_for_one_held_out = 10;
 
+// Far more than a model of this size can learn from; also where a file that never ends is left.
+constexpr std::size_t most_bytes = std::size_t{256} << 20;
+
 std::string read_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw UsageError(path.string() + " is a folder; give a file");
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) throw UsageError("cannot read " + path.string() + ": " + std::strerror(errno));
+  std::string text;
+  std::vector<char> piece(1 << 20);
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    text.append(piece.data(), static_cast<std::size_t>(file.gcount()));
+    if (text.size() > most_bytes) {
+      throw UsageError(path.string() + " has more than " + std::to_string(most_bytes >> 20) +
+                       " MiB, or no end; give a smaller text");
+    }
+  }
+  if (file.bad()) throw UsageError("cannot read " + path.string() + ": " + std::strerror(errno));
+  return text;
 }
 
 // Each distinct file of the folder once, by name: several names may lead to one file.
@@ -65,7 +84,7 @@ Text read_text(const std::string& file) {
     const auto files = distinct_files(folder);
     for (const auto& path : files) text.bytes += read_file(path);
     text.source = std::to_string(files.size()) + " licences of " + folder;
-    if (files.empty()) throw std::runtime_error("found no licence texts in " + folder + "; give a text with --text");
+    if (files.empty()) throw UsageError("found no licence texts in " + folder + "; give a text with --text");
   } else {
     text.bytes = read_file(file);
     text.source = file;
@@ -82,8 +101,8 @@ Text read_text(const std::string& file) {
     }
   }
   if (text.held_out.empty()) {
-    throw std::runtime_error("the text has " + std::to_string(size) + " bytes; at least " +
-                             std::to_string(block_bytes * blocks_for_one_held_out) + " are needed");
+    throw UsageError("the text has " + std::to_string(size) + " bytes; at least " +
+                     std::to_string(block_bytes * blocks_for_one_held_out) + " are needed");
   }
   return text;
 }

@@ -34,7 +34,7 @@ struct Text {
 };
 
 // The file, or without one the distinct licence texts of /usr/share/common-licenses. Every tenth block of 4 KiB is held
-// out. Throws std::runtime_error where there is no text or too little of it.
+// out. Throws UsageError where there is no text, or too little or too much of it.
 Text read_text(const std::string& file);
 
 inline constexpr std::int32_t nothing_to_predict = -100;

@@ -1,7 +1,10 @@
 // Compiles the model's functions, trains, measures on held-out text, generates, and reports.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <numbers>
 
 #include "byte_model.hpp"
@@ -27,18 +30,14 @@ std::string printable(std::string text) {
   return text;
 }
 
-// The memory of training. Updates write new weights and means beside the old ones, which change places.
+// The memory of training. Updates write over the weights and the running means.
 struct State {
-  explicit State(const ModelSize& size) : gradients(allocate_weights(size)) {
-    for (Moments& side : sides) side = {allocate_weights(size), allocate_weights(size), allocate_weights(size)};
-  }
-  struct Moments {
-    Weights<Owned> weights, first, second;
-  };
-  std::array<Moments, 2> sides;
-  std::size_t now = 0;  // the side that holds the current weights
-  Weights<Owned> gradients;
-  [[nodiscard]] const Weights<Owned>& weights() const { return sides[now].weights; }
+  explicit State(const ModelSize& size)
+      : weights(allocate_weights(size)),
+        first(allocate_weights(size)),
+        second(allocate_weights(size)),
+        gradients(allocate_weights(size)) {}
+  Weights<Owned> weights, first, second, gradients;
 };
 
 template <class Compiled>
@@ -50,25 +49,32 @@ class Training {
  public:
   explicit Training(const Options& options)
       : options_(options),
+        size_{.layers = options.layers, .hidden = options.hidden, .inner = options.hidden * 11 / 4},
         text_(read_text(options.text)),
         windows_(text_, options.batch, options.context),
         random_(options.seed),
         state_(size_),
         bytes_(allocate<i32(Batch, Time)>({options.batch, options.context})),
         target_(allocate<i32(Batch, Time)>({options.batch, options.context})) {
-    draw_weights(state_.weights(), random_);
+    draw_weights(state_.weights, random_);
   }
 
   ExitCode run() {
     fmt::print("text: {}: {} bytes to learn, {} held out\n", text_.source, text_.training_bytes(),
                text_.held_out_bytes());
     fmt::print("model: {} parameters; {} layers, hidden {}, {} heads, inner {}, context {}, batch {}\n",
-               count_parameters(state_.weights()), size_.layers, size_.hidden, size_.heads, size_.inner,
-               options_.context, options_.batch);
-    if (windows_.training_places() == 0) throw std::runtime_error("the context is longer than the text's stretches");
+               count_parameters(state_.weights), size_.layers, size_.hidden, size_.heads, size_.inner, options_.context,
+               options_.batch);
+    if (size_.hidden % 8 != 0) throw UsageError(fmt::format("--hidden is {}; give a multiple of 8", size_.hidden));
+    if (windows_.training_places() == 0) throw UsageError("the context is longer than the text's stretches");
+    if (!options_.forms.empty()) prepare_forms(options_.forms);
+    if (!options_.losses.empty()) {
+      losses_.reset(std::fopen(options_.losses.c_str(), "w"));
+      if (losses_ == nullptr) throw UsageError("cannot write " + options_.losses + ": " + std::strerror(errno));
+    }
 
     fmt::print("compiling\n");
-    Compiler compiler(options_, size_);
+    Compiler compiler(options_);
     const auto layers = static_cast<std::size_t>(size_.layers);
     LossArgs<Shape> loss_shape;
     loss_shape.weights.layers.resize(layers);
@@ -80,11 +86,16 @@ class Training {
     NextArgs<Shape> next_shape;
     next_shape.weights.layers.resize(layers);
     const auto gradient_function = value_and_grad(training_loss(), tigon::wrt<"weights">);
-    const auto turn = compiler(rotation(), {}, options_.batch, options_.unfused);
-    const auto measure = compiler(total_loss(), loss_shape, options_.batch, options_.unfused);
-    const auto gradient = compiler(gradient_function, loss_shape, options_.batch, options_.unfused);
-    const auto update_step = compiler(update(), update_shape, options_.batch, options_.unfused);
-    const auto next = compiler(next_byte(), next_shape, 1, options_.unfused);
+    const tigon::Extents whole = model_extents(options_.batch);
+    const auto turn =
+        compiler(rotation(), {}, tigon::extents<Time, Half>(options_.context, size_.channels() / 2), options_.unfused);
+    const auto measure = compiler(total_loss(), loss_shape, whole, options_.unfused);
+    const auto gradient = compiler(gradient_function, loss_shape, whole, options_.unfused);
+    const auto update_step = compiler(
+        update(), update_shape,
+        tigon::extents<Hidden, Heads, Channels, Inner>(size_.hidden, size_.heads, size_.channels(), size_.inner),
+        options_.unfused);
+    const auto next = compiler(next_byte(), next_shape, model_extents(1), options_.unfused);
 
     angles_ = turn(Stream(), {.base = 10000.0F});
     const double before = held_out_bits(measure);
@@ -98,7 +109,7 @@ class Training {
     compiler.report();
     report_workspace(*gradient_function.trace(loss_shape), gradient);
     if (options_.compare_unfused) {
-      compare(gradient, compiler(gradient_function, loss_shape, options_.batch, true));
+      compare(gradient, compiler(gradient_function, loss_shape, whole, true));
     }
     if (!options_.forms.empty()) {
       fmt::print("graphs, plans, loop nests and LLVM text of every function: {}/\n", options_.forms);
@@ -112,9 +123,13 @@ class Training {
   }
 
  private:
+  [[nodiscard]] tigon::Extents model_extents(std::int64_t batch) const {
+    return tigon::extents<Batch, Time, Hidden, Heads, Channels, Half, Inner>(
+        batch, options_.context, size_.hidden, size_.heads, size_.channels(), size_.channels() / 2, size_.inner);
+  }
   [[nodiscard]] LossArgs<Buffer> loss_args() const {
     return {
-        .weights = view(state_.weights()), .cos = angles_.cos, .sin = angles_.sin, .bytes = bytes_, .target = target_};
+        .weights = view(state_.weights), .cos = angles_.cos, .sin = angles_.sin, .bytes = bytes_, .target = target_};
   }
 
   template <class Measure>
@@ -150,24 +165,14 @@ class Training {
     gradients_ = view(state_.gradients);
     f32 loss = 0, norm = 0;
     const auto results = gradient_results<Gradient>(loss);
-    std::array<LossArgs<Buffer>, 2> loss_args_of;
-    std::array<UpdateArgs<Buffer>, 2> update_args;
-    std::array<UpdateOut<Buffer>, 2> updated;
-    for (std::size_t side = 0; side < 2; ++side) {
-      state_.now = side;
-      const State::Moments& here = state_.sides[side];
-      const State::Moments& other = state_.sides[1 - side];
-      loss_args_of[side] = loss_args();
-      update_args[side] = {.weights = view(here.weights),
-                           .gradients = gradients_,
-                           .first = view(here.first),
-                           .second = view(here.second)};
-      updated[side] = {.weights = view(other.weights),
-                       .first = view(other.first),
-                       .second = view(other.second),
-                       .gradient_norm = Buffer<f32()>(&norm, {})};
-    }
-    state_.now = 0;
+    const LossArgs<Buffer> gradient_args = loss_args();
+    UpdateArgs<Buffer> update_args{.weights = view(state_.weights),
+                                   .gradients = gradients_,
+                                   .first = view(state_.first),
+                                   .second = view(state_.second)};
+    UpdateOut<Buffer> updated{.gradient_norm = Buffer<f32()>(&norm, {})};  // the rest lies where its input does
+    const auto with_layers = [&](auto&... weights) { (weights.layers.resize(state_.weights.layers.size()), ...); };
+    with_layers(updated.weights, updated.first, updated.second);
     const tigon::Storage gradient_memory = workspace_for(gradient), update_memory = workspace_for(update_step);
 
     fmt::print("training\n");
@@ -180,20 +185,19 @@ class Training {
       windows_.draw(random_, bytes_.data, target_.data);
       const double rate = learning_rate(share);
       Clock part;
-      gradient.into(Stream(), loss_args_of[state_.now], results, gradient_memory.data(), gradient_memory.bytes());
+      gradient.into(Stream(), gradient_args, results, gradient_memory.data(), gradient_memory.bytes());
       gradient_seconds += part.seconds();
-      UpdateArgs<Buffer>& args = update_args[state_.now];
-      args.learning_rate = static_cast<f32>(rate);
-      args.step = static_cast<f32>(++step);
+      update_args.learning_rate = static_cast<f32>(rate);
+      update_args.step = static_cast<f32>(++step);
       part = Clock();
-      update_step.into(Stream(), args, updated[state_.now], update_memory.data(), update_memory.bytes());
+      update_step.into(Stream(), update_args, updated, update_memory.data(), update_memory.bytes());
       update_seconds += part.seconds();
-      state_.now = 1 - state_.now;
       if (!std::isfinite(loss) || !std::isfinite(norm)) {
         progress.finish();
         fmt::print("the loss is {} and the gradient's norm {} at step {}\n", loss, norm, step);
         return diverged;
       }
+      if (losses_ != nullptr) fmt::print(losses_.get(), "{:.9g}\n", loss);
       smooth_loss = step == 1 ? loss : 0.95 * smooth_loss + 0.05 * loss;
       const double seconds = clock.seconds();
       share = static_cast<double>(step) / static_cast<double>(options_.steps);
@@ -251,7 +255,7 @@ class Training {
   void generate(const Next& next) {
     if (options_.generate == 0 || options_.prompt.empty()) return;
     const auto window = allocate<i32(Batch, Time)>({1, options_.context});
-    NextArgs<Buffer> args{.weights = view(state_.weights()), .cos = angles_.cos, .sin = angles_.sin, .bytes = window};
+    NextArgs<Buffer> args{.weights = view(state_.weights), .cos = angles_.cos, .sin = angles_.sin, .bytes = window};
     args.temperature = static_cast<f32>(options_.temperature);
     std::string text = options_.prompt;
     const Clock clock;
@@ -281,6 +285,7 @@ class Training {
   Owned<i32(Batch, Time)> bytes_, target_;
   Rotation<Owned> angles_;
   Weights<Buffer> gradients_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> losses_{nullptr, std::fclose};
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <span>
 
 #include "tigon/detail/compiled.hpp"
 #include "tigon/detail/signature.hpp"
@@ -15,10 +16,10 @@ using Index = std::array<std::int64_t, rank>;
 template <int rank>
 constexpr Index<rank> dense_strides(const Index<rank>& extents) {
   Index<rank> strides{};
-  std::int64_t step = 1;
+  std::uint64_t step = 1;  // wraps for extents that no memory has; whoever takes the buffer refuses those
   for (int i = rank - 1; i >= 0; --i) {
-    strides[i] = step;
-    step *= extents[i];
+    strides[i] = static_cast<std::int64_t>(step);
+    step *= static_cast<std::uint64_t>(extents[i]);
   }
   return strides;
 }
@@ -153,11 +154,16 @@ class Storage {
   Device device_ = Device::cpu();
 };
 
+namespace detail {
+// Throws Error naming the axis of an extent that is negative, too large or not the one that the axis' type fixes.
+std::size_t dense_bytes(DType dtype, AxisRefs axes, std::span<const std::int64_t> extents);
+}  // namespace detail
+
 // allocate<bf16(Tokens, Hidden)>({8192, 4096}): a dense buffer with memory of its own.
 template <class S>
 Owned<S> allocate(const Index<Buffer<S>::rank>& extents, Device device = Device::cpu()) {
-  std::size_t bytes = sizeof(typename Buffer<S>::dtype);
-  for (const std::int64_t extent : extents) bytes *= static_cast<std::size_t>(extent);
+  const std::size_t bytes = detail::dense_bytes(dtype_v<typename Buffer<S>::dtype>,
+                                                detail::refs<typename detail::Signature<S>::axes>(), extents);
   const auto storage = std::make_shared<Storage>(bytes, device);
   auto* data = static_cast<typename Buffer<S>::dtype*>(storage->data());
   return {Buffer<typename Buffer<S>::Plain>(data, extents, storage->device()), storage};

@@ -156,6 +156,7 @@ template <template <template <class> class> class Args, class R>
 Compiled<Args, R> compile(const Function<Args, R>& function, const Args<Shape>& shape, Extents extents,
                           const CompileOptions& options = {}) {
   detail::Traced<R> traced = function.trace_with_results(shape);
+  detail::check_extents(*traced.graph, extents);
   detail::CompileRequest request = detail::compile_request<Args>(traced.graph, shape, std::move(extents), options);
   detail::add_paths(traced.result, request.outputs, nullptr);
   return {detail::compile_core(std::move(request)), std::move(traced.result)};

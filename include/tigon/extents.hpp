@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tigon/detail/compiled.hpp"
+#include "tigon/detail/signature.hpp"
 
 namespace tigon {
 
@@ -20,8 +21,10 @@ template <class>
 using RangeOf = ExtentRange;
 }
 
+// Each axis once, and only axes that the function has: compile refuses others.
 template <class... A>
 Extents extents(detail::RangeOf<A>... ranges) {
+  static_assert(detail::all_different<detail::List<A...>>, "tigon: extents<...> names an axis twice.");
   return {detail::GivenExtent{detail::axis_ref<A>(), ranges.low, ranges.high}...};
 }
 

@@ -91,6 +91,7 @@ CompiledPair<Args, R> compile(const Linearized<Args, R>& linearized, const Args<
                               const detail::ResultSlots<R, detail::Upstream<Shape>::template type>& upstream = {}) {
   using namespace detail;
   const Traced<R> traced = linearized.function().trace_with_results(shape);
+  check_extents(*traced.graph, extents);
   LinearizedGraphs graphs =
       detail::linearize(traced.graph, linearized.function().name(), linearized.request(), present_paths(upstream));
   CompileRequest forward = compile_request<Args>(graphs.forward, shape, extents, options);

@@ -90,6 +90,8 @@ class CompiledCore {
 std::shared_ptr<CompiledCore> compile_core(CompileRequest request);
 
 // Defined in dsl/trace_launch.cpp.
+// Throws Error naming an axis that the function does not have, or that is given twice.
+void check_extents(const dsl::Graph& graph, std::span<const GivenExtent> extents);
 [[noreturn]] void refuse_scalar(const CompiledCore& core, std::size_t number);
 [[noreturn]] void refuse_count(const CompiledCore& core, std::string_view what, std::size_t expected);
 void check_gradient(const RawBuffer& gradient, DType wanted);
