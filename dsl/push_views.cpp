@@ -100,8 +100,8 @@ class ViewPusher {
         const AxisSet table_axes = builder.node(operands[0]).axes - AxisSet::of(info.axis);
         const std::vector<ViewTerm> of_table = restricted(terms, table_axes);
         if (introduced(of_table).contains(info.axis)) break;
-        return builder.gather(push(builder, operands[0], of_table), push(builder, operands[1], terms), info.axis,
-                              info.policy, info.fill);
+        const NodeId index = push(builder, operands[1], terms);
+        return builder.gather(push(builder, operands[0], of_table), index, info.axis, info.policy, info.fill);
       }
       case NodeKind::view:
         if (const std::optional<NodeId> composed = compose(builder, id, terms)) return *composed;

@@ -55,7 +55,8 @@ Value exponent_bits(PreludeWriter& w, const Value& shifted) {
 // p 2^n by adding n to p's exponent, then 0 where x < lowest, and x + inf (infinity or NaN) where x > highest or NaN.
 Value scale_and_bound(PreludeWriter& w, const Value& x, const Value& p, const Value& shifted, double lowest,
                       double highest) {
-  const Value scaled_bits = w.binary("scaled_bits", "add", w.bits("p_bits", p), exponent_bits(w, shifted));
+  const Value exponent = exponent_bits(w, shifted);
+  const Value scaled_bits = w.binary("scaled_bits", "add", w.bits("p_bits", p), exponent);
   const Value scaled = w.from_bits("scaled", scaled_bits);
   const Value small = w.compare("small", "fcmp olt", x, w.number("lowest", lowest));
   const Value flushed = w.select("flushed", small, w.number("zero", 0.0), scaled);
@@ -75,7 +76,8 @@ constexpr double exp_lowest_f64 = -708.3964185322641;
 void write_exp(PreludeWriter& w) {
   const Value x = w.parameter("x", w.floating());
   const auto [shifted, r] = split_by_ln2(w, x);
-  const Value p = w.add("p", expm1_reduced(w, r), w.number("one", 1.0));
+  const Value one = w.number("one", 1.0);
+  const Value p = w.add("p", expm1_reduced(w, r), one);
   w.result(scale_and_bound(w, x, p, shifted, w.pick(exp_lowest_f32, exp_lowest_f64),
                            w.pick(exp_highest_f32, exp_highest_f64)));
 }
@@ -102,13 +104,14 @@ void write_expm1(PreludeWriter& w) {
   const auto [shifted, r] = split_by_ln2(w, bounded);
   const Value rest = expm1_reduced(w, r);
   const Value half = w.number("half", 0.5);
-  const Value scale_bits = w.binary("scale_bits", "add", exponent_bits(w, shifted), w.bits("half_bits", half));
+  const Value half_bits = w.bits("half_bits", half);
+  const Value scale_bits = w.binary("scale_bits", "add", exponent_bits(w, shifted), half_bits);
   const Value half_scale = w.from_bits("half_scale", scale_bits);
   const Value half_result = w.fma("half_result", rest, half_scale, w.sub("offset", half_scale, half));
   const Value result = w.add("twice", half_result, half_result);
   // For tiny x the result is x: keeps its sign when zero and its bits when subnormal.
-  const Value tiny =
-      w.compare("tiny", "fcmp olt", w.absolute("magnitude", x), w.number("tiny_bound", w.pick(0x1p-25, 0x1p-54)));
+  const Value tiny_bound = w.number("tiny_bound", w.pick(0x1p-25, 0x1p-54));
+  const Value tiny = w.compare("tiny", "fcmp olt", w.absolute("magnitude", x), tiny_bound);
   const Value kept = w.select("kept", tiny, x, result);
   const Value large = w.compare("large", "fcmp ugt", x, w.number("highest", w.pick(exp_highest_f32, exp_highest_f64)));
   const Value overflow = w.add("overflow", x, w.number("infinity", infinity));
@@ -121,7 +124,8 @@ namespace {
 Value tanh_magnitude_f32(PreludeWriter& w, const Value& a) {
   const Value one = w.number("one", 1.0);
   const Value grown = w.call("grown", "exp", w.add("twice", a, a));
-  const Value quotient = w.div("quotient", w.number("minus_two", -2.0), w.add("denominator", grown, one));
+  const Value denominator = w.add("denominator", grown, one);
+  const Value quotient = w.div("quotient", w.number("minus_two", -2.0), denominator);
   const Value large = w.add("large", quotient, one);
   const Value square = w.mul("square", a, a);
   const Value q = w.polynomial("q", square, coefficients::tanh_f32);

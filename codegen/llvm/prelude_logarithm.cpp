@@ -55,8 +55,8 @@ Split split(PreludeWriter& w, const Value& x) {
   const Value lifted = w.mul("lifted", x, w.number("lift", w.pick(0x1p24, 0x1p54)));
   const Value normal = w.select("normal", small, lifted, x);
   const double bias = power_and_bias(w);
-  const Value offset =
-      w.select("k_offset", small, w.number("lifted_bias", bias + w.pick(24.0, 54.0)), w.number("bias", bias));
+  const Value usual = w.number("bias", bias);
+  const Value offset = w.select("k_offset", small, w.number("lifted_bias", bias + w.pick(24.0, 54.0)), usual);
   const Value moved = shift_to_root(w, normal);
   const Value biased = w.binary("biased", "lshr", moved, w.whole("mantissa_bits", w.pick(23, 52)));
   // A negative x leaves its sign in the exponent; its result is replaced, so only the shape matters.
@@ -83,15 +83,16 @@ Value log_rest(PreludeWriter& w, const Value& f) {
 Value join_natural(PreludeWriter& w, const Value& k, const Value& f, const Value& rest) {
   const Pair ln2 = w.pick(ln2_f32, ln2_f64);
   const Value low = w.fma("low", k, w.number("ln2_low", ln2.low), rest);
-  return w.fma("sum_of_parts", k, w.number("ln2_high", ln2.high), w.add("high", low, f));
+  const Value high = w.add("high", low, f);
+  return w.fma("sum_of_parts", k, w.number("ln2_high", ln2.high), high);
 }
 
 // -inf at `pole`, NaN below, infinity and NaN kept.
 Value guard(PreludeWriter& w, const Value& x, const Value& value, double pole) {
   const Value zero = w.number("pole", pole);
   const Value at_pole = w.compare("at_pole", "fcmp oeq", x, zero);
-  const Value outside =
-      w.select("outside", at_pole, w.number("minus_infinity", -infinity), w.number("nan", not_a_number));
+  const Value nan = w.number("nan", not_a_number);
+  const Value outside = w.select("outside", at_pole, w.number("minus_infinity", -infinity), nan);
   const Value inside = w.compare("inside", "fcmp ogt", x, zero);
   const Value bounded = w.select("bounded", inside, value, outside);
   const Value infinite = w.number("infinity", infinity);
@@ -136,8 +137,8 @@ void write_log1p(PreludeWriter& w) {
   const Value f = w.fma("f", w.mul("quarter_x", x, quarter), scale, offset);
   const Value joined = join_natural(w, k, f, log_rest(w, f));
   // For tiny x the result is x: keeps its sign when zero and its bits when subnormal.
-  const Value tiny =
-      w.compare("tiny", "fcmp olt", w.absolute("a", x), w.number("tiny_bound", w.pick(0x1p-25, 0x1p-54)));
+  const Value tiny_bound = w.number("tiny_bound", w.pick(0x1p-25, 0x1p-54));
+  const Value tiny = w.compare("tiny", "fcmp olt", w.absolute("a", x), tiny_bound);
   w.result(guard(w, x, w.select("kept", tiny, x, joined), -1.0));
 }
 

@@ -30,8 +30,8 @@ Split split(PreludeWriter& w, const Value& a) {
     normal = w.select("normal", small, w.mul("lifted", a, number(w, "lift", 0x1p54)), a);
     bias = w.select("k_offset", small, number(w, "lifted_bias", 4503599627370496.0 + 1023 + 54), bias);
   }
-  const Value moved = w.binary("moved", "add", w.bits("a_bits", normal),
-                               whole(w, "root_offset", 0x3ff0000000000000 - 0x3fe6a09e667f3bcd));
+  const Value root_offset = whole(w, "root_offset", 0x3ff0000000000000 - 0x3fe6a09e667f3bcd);
+  const Value moved = w.binary("moved", "add", w.bits("a_bits", normal), root_offset);
   const Value biased = w.binary("biased", "lshr", moved, whole(w, "mantissa_bits", 52));
   const Value set = w.binary("k_bits", "or", biased, whole(w, "power_bits", 0x4330000000000000));
   const Value k = w.sub("k", w.from_bits("k_biased", set), bias);
@@ -72,7 +72,8 @@ Value magnitude_f32(PreludeWriter& w, const Value& a, const Value& y) {
   const Value magic = number(w, "magic", rounding_magic);
   const Value shifted = w.add("shifted", t, magic);
   const Value r = w.sub("r", t, w.sub("n", shifted, magic));
-  const Value p = w.fma("p", r, w.polynomial("q_exp", r, coefficients::exp2_pow_f32), number(w, "one", 1.0));
+  const Value one = number(w, "one", 1.0);
+  const Value p = w.fma("p", r, w.polynomial("q_exp", r, coefficients::exp2_pow_f32), one);
   const Value scaled = w.mul("scaled", p, power_of_two(w, w.bits("n_bits", shifted)));
   return w.cast("magnitude", "fptrunc", scaled, Lane::f32);
 }
@@ -108,8 +109,8 @@ Pair long_log(PreludeWriter& w, const Value& a) {
   const Value z_low = w.fma("z_low", w.add("twice_s", s, s), s_low, z_error);
 
   // c = 2/3 + z q(z), w = c z, cubic = w s.
-  const Value tail = w.fma("tail", z, w.polynomial("q_log", z, coefficients::log_pow_f64),
-                           number(w, "two_thirds_low", 3.700743415417188e-17));
+  const Value two_thirds_low = number(w, "two_thirds_low", 3.700743415417188e-17);
+  const Value tail = w.fma("tail", z, w.polynomial("q_log", z, coefficients::log_pow_f64), two_thirds_low);
   const Pair c = exact_sum(w, "c", number(w, "two_thirds", 0.6666666666666666), tail);
   const Value cz = w.mul("cz", c.high, z);
   const Value cz_error = w.fma("cz_error", c.high, z, w.negate("minus_cz", cz));
@@ -144,8 +145,8 @@ Value magnitude_f64(PreludeWriter& w, const Value& a, const Value& y) {
   // The product's low part counts only where the high part is not clamped, hence finite.
   const Value error = w.fma("product_error", y, log.high, w.negate("minus_product", product));
   const Value low_sum = w.fma("product_low", y, log.low, error);
-  const Value t_low =
-      w.select("t_low", w.compare("unclamped", "fcmp oeq", t, product), low_sum, number(w, "zero", 0.0));
+  const Value nothing = number(w, "zero", 0.0);
+  const Value t_low = w.select("t_low", w.compare("unclamped", "fcmp oeq", t, product), low_sum, nothing);
 
   const Value magic = number(w, "magic", rounding_magic);
   const Value shifted = w.fma("shifted", t, number(w, "log2e", std::numbers::log2e), magic);
@@ -157,8 +158,8 @@ Value magnitude_f64(PreludeWriter& w, const Value& a, const Value& y) {
   const Value rest = w.fma("rest", square, w.polynomial("q_exp", r, coefficients::exp_f64), r);
   const Value p = w.add("p", rest, number(w, "one", 1.0));
 
-  const Value n_bits =
-      w.binary("n_integer", "sub", w.bits("n_bits", shifted), whole(w, "magic_bits", 0x4338000000000000));
+  const Value magic_bits = whole(w, "magic_bits", 0x4338000000000000);
+  const Value n_bits = w.binary("n_integer", "sub", w.bits("n_bits", shifted), magic_bits);
   const Value half = w.binary("n_half", "ashr", n_bits, whole(w, "bit_one", 1));
   const Value partly = w.mul("partly", p, power_of_two(w, half));
   return w.mul("magnitude", partly, power_of_two(w, w.binary("n_rest", "sub", n_bits, half)));

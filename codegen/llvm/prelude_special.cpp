@@ -60,12 +60,14 @@ Value sine(PreludeWriter& w, const Value& x, std::uint64_t quarter_turns) {
   const auto sine_terms = w.pick<std::span<const double>>(coefficients::sin_f32, coefficients::sin_f64);
   const auto cosine_terms = w.pick<std::span<const double>>(coefficients::cos_f32, coefficients::cos_f64);
   const Value one = w.number("one", 1.0);
-  const Value sin_r = w.fma("sin_r", w.mul("cube", z, r), w.polynomial("q_sin", z, sine_terms), r);
+  const Value q_sin = w.polynomial("q_sin", z, sine_terms);
+  const Value sin_r = w.fma("sin_r", w.mul("cube", z, r), q_sin, r);
   // 1 - z/2 in two parts: `head` rounded, `tail` what the rounding lost.
   const Value half_z = w.mul("half_z", z, w.number("half", 0.5));
   const Value head = w.sub("head", one, half_z);
   const Value tail = w.sub("tail", w.sub("lost", one, head), half_z);
-  const Value quartic = w.fma("quartic", w.mul("z_squared", z, z), w.polynomial("q_cos", z, cosine_terms), tail);
+  const Value q_cos = w.polynomial("q_cos", z, cosine_terms);
+  const Value quartic = w.fma("quartic", w.mul("z_squared", z, z), q_cos, tail);
   const Value cos_r = w.add("cos_r", head, quartic);
 
   const Value turns = quarter_turns == 0
@@ -79,7 +81,8 @@ Value sine(PreludeWriter& w, const Value& x, std::uint64_t quarter_turns) {
   const Value sign_mask = w.whole("sign_mask", w.pick<std::uint64_t>(0x80000000, 0x8000000000000000));
   const Value sign = w.binary("sign", "and", to_top, sign_mask);
   const Value signed_value = w.from_bits("signed", w.binary("signed_bits", "xor", w.bits("chosen_bits", chosen), sign));
-  const Value within = w.compare("within", "fcmp ole", w.absolute("a", x), w.number("limit", sincos_limit));
+  const Value limit = w.number("limit", sincos_limit);
+  const Value within = w.compare("within", "fcmp ole", w.absolute("a", x), limit);
   return w.select("result", within, signed_value, w.number("nan", std::numeric_limits<double>::quiet_NaN()));
 }
 
@@ -89,8 +92,8 @@ void write_sin(PreludeWriter& w) {
   const Value x = w.parameter("x", w.floating());
   const Value value = sine(w, x, 0);
   // Keeps the sign of zero, which r + r^3 q loses.
-  const Value tiny =
-      w.compare("tiny", "fcmp olt", w.absolute("magnitude", x), w.number("tiny_bound", w.pick(0x1p-13, 0x1p-27)));
+  const Value tiny_bound = w.number("tiny_bound", w.pick(0x1p-13, 0x1p-27));
+  const Value tiny = w.compare("tiny", "fcmp olt", w.absolute("magnitude", x), tiny_bound);
   w.result(w.select("kept", tiny, x, value));
 }
 
@@ -101,7 +104,8 @@ void write_cos(PreludeWriter& w) {
 
 void write_rsqrt(PreludeWriter& w) {
   const Value x = w.parameter("x", w.floating());
-  w.result(w.div("result", w.number("one", 1.0), w.square_root("root", x)));
+  const Value root = w.square_root("root", x);
+  w.result(w.div("result", w.number("one", 1.0), root));
 }
 
 }  // namespace tigon::llvm

@@ -173,8 +173,8 @@ std::vector<CpuLowering::StreamTarget> CpuLowering::stream_targets(const loops::
     ValueId offset = emit_.integer(0);
     for (const Term& term : terms)
       offset = emit_.add(offset, emit_.mul(first_value(term.expr, 0).parts[0], term.multiplier));
-    const ValueId address =
-        emit_.add(emit_.pure(bits, p.name + ".bits"), emit_.mul(offset, emit_.integer(size_of(p.dtype))));
+    const ValueId bytes = emit_.mul(offset, emit_.integer(size_of(p.dtype)));
+    const ValueId address = emit_.add(emit_.pure(bits, p.name + ".bits"), bytes);
     targets.push_back({store, address, plan.width * size_of(p.dtype), size_of(p.dtype)});
   }
   leave_lanes();
@@ -238,8 +238,9 @@ void CpuLowering::lower_lanes(const loops::Loop& loop) {
   if (peel) {
     // Elements up to the first aligned address, at most all of them.
     const StreamTarget& target = targets[0];
-    const ValueId missing = emit_.operation(ScalarOp::bit_and, {emit_.sub(emit_.integer(0), bytes_past(target, head)),
-                                                                emit_.integer(target.vector_bytes - 1)});
+    const ValueId past = bytes_past(target, head);
+    const ValueId missing =
+        emit_.operation(ScalarOp::bit_and, {emit_.sub(emit_.integer(0), past), emit_.integer(target.vector_bytes - 1)});
     const ValueId elements =
         emit_.operation(ScalarOp::floor_div, {missing, emit_.integer(target.element_bytes)}, "missing", true);
     head = emit_.operation(ScalarOp::min, {elements, count}, loop.name + ".head");

@@ -196,8 +196,9 @@ CpuLowering::Emitted CpuLowering::load(ExprId id) {
   const auto index = loops::args_of(nest_, id);
   const bool staged = e.kind == ExprKind::stage_load;
   const std::string& name = staged ? nest_.stages[e.payload].name : nest_.parameters[e.payload].name;
-  const Access where = access(staged ? stage_pointer(e.payload) : parameter_pointer(e.payload), e.dtype, name, index,
-                              staged ? stage_strides(e.payload) : parameter_strides(e.payload));
+  const std::vector<ValueId> strides = staged ? stage_strides(e.payload) : parameter_strides(e.payload);
+  const ValueId base = staged ? stage_pointer(e.payload) : parameter_pointer(e.payload);
+  const Access where = access(base, e.dtype, name, index, strides);
   return load_from(where, e.dtype, name, load_depth(staged ? first_stage_key + e.payload : e.payload));
 }
 
@@ -304,9 +305,11 @@ void CpuLowering::lower_store_state(const loops::StoreState& s) {
   std::vector<Emitted> states;
   for (const ExprId id : s.state) states.push_back(value(id));
   std::vector<Access> where;
-  for (const loops::ParameterId id : s.parameters)
-    where.push_back(access(parameter_pointer(id), nest_.parameters[id].dtype, nest_.parameters[id].name, s.index,
-                           parameter_strides(id)));
+  for (const loops::ParameterId id : s.parameters) {
+    const std::vector<ValueId> strides = parameter_strides(id);
+    const loops::Parameter& p = nest_.parameters[id];
+    where.push_back(access(parameter_pointer(id), p.dtype, p.name, s.index, strides));
+  }
   if (s.mode == loops::StoreMode::accumulate) {
     const dsl::Monoid& monoid = nest_.monoids[s.monoid];
     DType element = DType::f32;

@@ -52,7 +52,8 @@ loops::Nest softmax_nest() {
     body.push_back(statement(first));
     Loop second = rows.lanes();
     const ExprId i = rows.index(second);
-    const ExprId shifted = b.sub(b.load(x, {row, i}), b.finish(lse, dsl::lse_value));
+    const ExprId logsumexp = b.finish(lse, dsl::lse_value);
+    const ExprId shifted = b.sub(b.load(x, {row, i}), logsumexp);
     second.body.push_back(loops::store(y, {row, i}, b.op(ScalarOp::exp, {shifted})));
     body.push_back(statement(second));
   });
