@@ -7,19 +7,22 @@ using namespace tigon::ops;
 
 namespace {
 
+void check_case(const OpCase& one, bool gradient, std::uint64_t seed) {
+  INFO(one.name() << (gradient ? " gradient" : " forward"));
+  try {
+    const CompiledRun run = run_compiled(one, gradient, seed);
+    INFO(run.sentence);
+    CHECK(run.passed);
+  } catch (const Error& error) {
+    FAIL_CHECK(error.what() << "\n" << error.details().log);
+  }
+}
+
 void check_op(std::string_view op, bool gradient) {
   std::uint64_t seed = 1;
   for (const OpCase& one : op_cases()) {
     ++seed;
-    if (one.entry->name != op) continue;
-    INFO(one.name() << (gradient ? " gradient" : " forward"));
-    try {
-      const CompiledRun run = run_compiled(one, gradient, seed);
-      INFO(run.sentence);
-      CHECK(run.passed);
-    } catch (const Error& error) {
-      FAIL_CHECK(error.what() << "\n" << error.details().log);
-    }
+    if (one.entry->name == op) check_case(one, gradient, seed);
   }
 }
 
@@ -43,3 +46,16 @@ CHECK_OP("attention")
 CHECK_OP("global_norm")
 #undef CHECK_OP
 TEST_CASE("compiled for the CPU: adamw") { check_op("adamw", false); }
+
+TEST_CASE("every combination of options and dtypes compiled for the CPU, two draws of extents each", "[.full]") {
+  std::uint64_t seed = 1000;
+  for (const OpEntry* entry : catalogue()) {
+    DYNAMIC_SECTION(entry->name) {
+      for (const OpCase& one : op_grid(*entry, 2)) {
+        for (const bool gradient : {false, true}) {
+          if (!gradient || entry->has_gradient()) check_case(one, gradient, ++seed);
+        }
+      }
+    }
+  }
+}

@@ -5,6 +5,8 @@
 
 #include <set>
 
+#include "dsl/reference/random_source.hpp"
+
 namespace tigon::ops {
 namespace {
 
@@ -118,6 +120,32 @@ std::vector<OpCase> op_cases() {
   std::vector<OpCase> cases;
   int op = 0;
   for (const OpEntry* entry : catalogue()) add_cases(*entry, op++, cases);
+  return cases;
+}
+
+std::vector<OpCase> op_grid(const OpEntry& entry, int draws) {
+  std::vector<OpCase> cases;
+  dsl::RandomSource random(1);
+  std::vector<std::size_t> levels(entry.options.size(), 0);
+  for (bool more = true; more;) {
+    for (const DType dtype : entry.dtypes) {
+      for (int draw = 0; draw < draws; ++draw) {
+        OpCase made{&entry, {.dtype = dtype}, {}};
+        for (std::size_t i = 0; i < levels.size(); ++i)
+          made.choice.options.emplace_back(entry.options[i].name, entry.options[i].values[levels[i]]);
+        for (const AxisDefault& axis : entry.axes) {
+          const auto drawn = static_cast<std::size_t>(random.below(std::size(tested_extents)));
+          made.extents[std::string(axis.name)] = allowed(axis, tested_extents[drawn]);
+        }
+        cases.push_back(std::move(made));
+      }
+    }
+    more = false;
+    for (std::size_t i = 0; i < levels.size() && !more; ++i) {
+      more = ++levels[i] < entry.options[i].values.size();
+      if (!more) levels[i] = 0;
+    }
+  }
   return cases;
 }
 

@@ -1,5 +1,7 @@
 // Random graphs and their gradients, compiled for the CPU and held to the reference's bounds.
 #include <catch2/catch.hpp>
+#include <charconv>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -123,6 +125,20 @@ void check_gradient(Tally& tally, std::uint64_t seed) {
   tally.check(seed, graph, inputs, seed % 5 == 0);
 }
 
+// Those of TIGON_TEST_SEEDS, "FIRST-LAST", else 1 to `count`: one seed again, a part of a long run, or new ones.
+std::pair<std::uint64_t, std::uint64_t> asked_seeds(std::uint64_t count) {
+  const char* text = std::getenv("TIGON_TEST_SEEDS");
+  if (text == nullptr) return {1, count};
+  std::uint64_t first = 0, last = 0;
+  const std::string_view asked = text;
+  const auto [middle, error] = std::from_chars(asked.begin(), asked.end(), first);
+  if (error != std::errc() || middle == asked.end() || *middle != '-' ||
+      std::from_chars(middle + 1, asked.end(), last).ptr != asked.end() || first > last) {
+    throw std::runtime_error("TIGON_TEST_SEEDS is " + std::string(asked) + ", not as in 1-500");
+  }
+  return {first, last};
+}
+
 }  // namespace
 
 TEST_CASE("random graphs compiled for the CPU", "[random]") {
@@ -133,8 +149,10 @@ TEST_CASE("random graphs compiled for the CPU", "[random]") {
 TEST_CASE("gradients of random graphs compiled for the CPU", "[random]") { check_all(1, 60, check_gradient).report(); }
 
 TEST_CASE("20,000 random graphs compiled for the CPU", "[.full]") {
-  check_all(1, 20'000, [](Tally& tally, std::uint64_t seed) { check_seed(tally, seed, {}); }).report();
+  const auto [first, last] = asked_seeds(20'000);
+  check_all(first, last, [](Tally& tally, std::uint64_t seed) { check_seed(tally, seed, {}); }).report();
 }
 TEST_CASE("gradients of 2,000 random graphs compiled for the CPU", "[.full]") {
-  check_all(1, 2'000, check_gradient).report();
+  const auto [first, last] = asked_seeds(2'000);
+  check_all(first, last, check_gradient).report();
 }
