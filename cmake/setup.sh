@@ -30,6 +30,7 @@ setup_developer=(
   "clang 19's sanitizers|sanitizers|libclang-rt-19-dev|apt.llvm.org"
   "clang-format 19|tool clang-format-19|clang-format-19|apt.llvm.org"
   "clang-tidy 19|tool run-clang-tidy-19|clang-tidy-19|apt.llvm.org"
+  "ShellCheck|tool shellcheck|shellcheck|github.com/koalaman/shellcheck"
   "LLVM 15's shared library|library libLLVM-15.so.1|libllvm15|apt.llvm.org"
   "LLVM 19's shared library|library libLLVM.so.19.1|libllvm19|apt.llvm.org"
   "LLVM 22's shared library|library libLLVM.so.22.1|libllvm22|apt.llvm.org"

@@ -57,6 +57,7 @@ scan() {
 
 catalogue=$(find "$root/include/tigon/ops" -name '*.hpp' ! -name all.hpp ! -name support.hpp -printf '%f\n' |
   sed 's/\.hpp$//')
+# shellcheck disable=SC2086  # both are split into words
 words=$(printf "%s\n" $words $catalogue | sort -u)
 
 # The rule must be able to fail, and to tell names from prose and from words that contain one.
