@@ -27,6 +27,7 @@ struct Region {
   Shadow* shadow;
   std::string_view space;  // printed before the name
   std::string_view name;
+  std::uint64_t origin = 0;  // where what is named begins in the region
 };
 
 std::string describe_thread(const Warp& warp, Stamp stamp) {
@@ -85,7 +86,9 @@ class Accessor {
       any |= state[i];
       all &= state[i];
     }
-    const auto detail = [&] { return fmt::format("{} bytes at {}{} + {}", bytes_, region.space, region.name, offset); };
+    const auto detail = [&] {
+      return fmt::format("{} bytes at {}{} + {}", bytes_, region.space, region.name, offset - region.origin);
+    };
     if ((any & state_forbidden) != 0) {
       warp_.launch->fault(warp_, Fault::forbidden, lane, detail);
     } else if ((any & state_pending) != 0) {
@@ -133,8 +136,8 @@ class Accessor {
         const auto fault =
             !write ? Fault::race_write_read : (after_read ? Fault::race_read_write : Fault::race_write_write);
         warp_.launch->fault(warp_, fault, lane, [&] {
-          return fmt::format("{} bytes at {}{} + {}, with {}", bytes_, region.space, region.name, offset[lane],
-                             describe_thread(warp_, conflict));
+          return fmt::format("{} bytes at {}{} + {}, with {}", bytes_, region.space, region.name,
+                             offset[lane] - region.origin, describe_thread(warp_, conflict));
         });
       }
     }
@@ -271,7 +274,8 @@ Mask access_shared(Warp& warp, const Addresses& addresses, Mask lanes, unsigned 
       }
     }
     const Mask aligned = check_alignment(warp, local, inside, bytes, array->name);
-    const Region region{block.shared.data(), block.shared_state.data(), &block.shadow, "shared ", array->name};
+    const Region region{block.shared.data(), block.shared_state.data(), &block.shadow, "shared ", array->name,
+                        array->begin};
     accessor.touch(region, local, aligned, pointers);
     allowed |= aligned;
   }

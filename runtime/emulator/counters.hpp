@@ -30,7 +30,7 @@ struct Counters {
   std::uint64_t barriers = 0;                                             // warps that waited at one
   std::array<std::uint64_t, special_function_count> special_functions{};  // lanes, by SpecialFunction
   std::map<std::string, std::uint64_t> opcodes;                           // warp instructions
-  std::map<std::uint32_t, std::uint64_t> lines;  // warp instructions by CUDA line, when the PTX has .loc
+  std::map<std::uint32_t, std::uint64_t> lines;  // warp instructions by the kernel's CUDA line, when the PTX has .loc
 
   [[nodiscard]] std::uint64_t global_bytes() const;
   // Share of global bytes that move 16 or more bytes per lane.

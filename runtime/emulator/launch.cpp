@@ -360,7 +360,8 @@ void sum_counters(Launch& launch) {
     counters.warp_instructions += launch.executions[i];
     counters.lane_instructions += launch.lane_executions[i];
     counters.opcodes[source.opcode] += launch.executions[i];
-    if (source.line.line != 0) counters.lines[source.line.line] += launch.executions[i];
+    const auto line = source.line.inlined_line != 0 ? source.line.inlined_line : source.line.line;
+    if (line != 0) counters.lines[line] += launch.executions[i];
     if (source.special != SpecialFunction::none) {
       counters.special_functions[static_cast<std::size_t>(source.special)] += launch.lane_executions[i];
     }

@@ -40,7 +40,7 @@ std::string_view fault_name(Fault fault) {
 }
 
 std::string Report::text() const {
-  auto where = fmt::format("{}:{}", file.empty() ? (cuda_line ? "line" : "PTX line") : file.c_str(), line);
+  auto where = cuda_line ? fmt::format("{}:{}", file.empty() ? "line" : file, line) : fmt::format("PTX line {}", line);
   if (called_from != 0) where += fmt::format(" (inlined into line {})", called_from);
   return fmt::format("{} in {} at {}, block {} thread {}, {} time{}: {} [{}]", fault_name(fault), kernel, where, block,
                      thread, count, count == 1 ? "" : "s", detail, instruction);

@@ -1,6 +1,8 @@
 // The kernels of tests/emulator/ptx with their inputs and what they should compute.
 #include "kernels.hpp"
 
+#include <chrono>
+
 #include "runtime/emulator/half.hpp"
 
 namespace emulator_test {
@@ -35,6 +37,13 @@ void keep(Outcome& outcome, const std::vector<T>& values) {
   }
 }
 
+template <class... Arguments>
+void launch(Outcome& outcome, Runner& runner, const std::string& kernel, Grid grid, Arguments... arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  outcome.clean = runner.run(kernel, grid, arguments...);
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 void finish(Outcome& outcome, Runner& runner) {
   outcome.reports = runner.reports();
   outcome.list = runner.machine.reports.all();
@@ -53,8 +62,8 @@ Outcome run_scale_rows(const std::string& ptx, Schedule schedule, std::uint32_t 
   const auto y = runner.make<std::uint16_t>(rows * width, "y");
   const auto sums = runner.make<float>(rows, "sums");
   Outcome outcome;
-  outcome.clean = runner.run("scale_rows", {rows, threads}, runner.put(x, "x"), runner.put(w, "w"), y, sums,
-                             static_cast<std::int32_t>(vectors), 1e-5F);
+  launch(outcome, runner, "scale_rows", {rows, threads}, runner.put(x, "x"), runner.put(w, "w"), y, sums,
+         static_cast<std::int32_t>(vectors), 1e-5F);
   const auto got = runner.get<std::uint16_t>(y, rows * width);
   const auto got_sums = runner.get<float>(sums, rows);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -84,7 +93,7 @@ Outcome run_exp_rows(const std::string& ptx, Schedule schedule, std::uint32_t ro
   const auto buffer = runner.put(x, "x");
   const auto logs = runner.make<float>(rows, "logs");
   Outcome outcome;
-  outcome.clean = runner.run("exp_rows", {rows, 128}, buffer, logs, static_cast<std::int32_t>(width));
+  launch(outcome, runner, "exp_rows", {rows, 128}, buffer, logs, static_cast<std::int32_t>(width));
   const auto got = runner.get<std::uint16_t>(buffer, x.size());
   const auto got_logs = runner.get<float>(logs, rows);
   for (std::size_t row = 0; row < rows; ++row) {
@@ -109,8 +118,8 @@ Outcome run_multiply_tiles(const std::string& ptx, Schedule schedule, std::uint3
   const auto b = random_bf16(std::size_t{n} * k, 5);
   const auto c = runner.make<float>(std::size_t{m} * n, "c");
   Outcome outcome;
-  outcome.clean = runner.run("multiply_tiles", {m / 64 * (n / 64), 128}, runner.put(a, "a"), runner.put(b, "b"), c,
-                             static_cast<std::int32_t>(n), static_cast<std::int32_t>(k));
+  launch(outcome, runner, "multiply_tiles", {m / 64 * (n / 64), 128}, runner.put(a, "a"), runner.put(b, "b"), c,
+         static_cast<std::int32_t>(n), static_cast<std::int32_t>(k));
   const auto got = runner.get<float>(c, std::size_t{m} * n);
   for (std::size_t row = 0; row < m; ++row) {
     for (std::size_t column = 0; column < n; ++column) {
@@ -134,8 +143,7 @@ Outcome run_sum_cluster(const std::string& ptx, Schedule schedule) {
   for (auto& value : x) value = static_cast<float>(random.below(1000));
   const auto out = runner.make<float>(blocks, "out");
   Outcome outcome;
-  outcome.clean =
-      runner.run("sum_cluster", {blocks, 64, 0, 4}, runner.put(x, "x"), out, static_cast<std::int32_t>(count));
+  launch(outcome, runner, "sum_cluster", {blocks, 64, 0, 4}, runner.put(x, "x"), out, static_cast<std::int32_t>(count));
   const auto got = runner.get<float>(out, blocks);
   for (std::size_t block = 0; block < blocks; ++block) {
     double sum = 0;

@@ -14,6 +14,7 @@ struct Outcome {
   std::string reports;
   std::vector<tigon::emulator::Report> list;
   tigon::emulator::Counters counters;
+  double seconds = 0;  // of the launch alone
 };
 
 Outcome run_scale_rows(const std::string& ptx, tigon::emulator::Schedule schedule, std::uint32_t rows = 3,

@@ -18,7 +18,9 @@ for architecture in sm_90a sm_100a; do
   compile rows.cu "rows_$architecture.ptx" "$architecture"
   compile tile.cu "tile_$architecture.ptx" "$architecture"
   compile cluster.cu "cluster_$architecture.ptx" "$architecture"
+  compile maths.cu "maths_$architecture.ptx" "$architecture"
 done
+compile maths.cu bug_no_fence.ptx sm_90a -DBUG_NO_FENCE
 compile tile.cu tile_unpadded.ptx sm_90a -DPADDING=0
 for bug in past_end misaligned no_sync_after_store no_sync_before_reuse too_many_partials no_sync_before_broadcast; do
   compile rows.cu "bug_$bug.ptx" sm_90a "-DBUG_${bug^^}"

@@ -17,6 +17,8 @@ __device__ __forceinline__ float exp2_approximate(float value) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
   return result;
 }
+// NVRTC without headers does not know INFINITY.
+__device__ __forceinline__ float negative_infinity() { return __uint_as_float(0xff800000u); }
 __device__ __forceinline__ word shared_address(const void* pointer) {
   return static_cast<word>(__cvta_generic_to_shared(pointer));
 }

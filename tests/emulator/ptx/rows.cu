@@ -82,11 +82,11 @@ extern "C" __global__ void __launch_bounds__(256) exp_rows(bf16* x, float* logs,
   const int vectors = (width - head) / 8;
   const int tail = head + vectors * 8;
   const float log2_e = 1.4426950408889634f;
-  float largest = -INFINITY;
+  float largest = negative_infinity();
   float sum = 0.0f;
   auto absorb = [&](float value) {
     const float next = fmaxf(largest, value);
-    if (next == -INFINITY) return;
+    if (next == negative_infinity()) return;
     sum = sum * exp2_approximate((largest - next) * log2_e) + exp2_approximate((value - next) * log2_e);
     largest = next;
   };
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(256) exp_rows(bf16* x, float* logs,
   }
   for (int i = tail + threadIdx.x; i < width; i += blockDim.x) absorb(widen(row[i]));
   const float most = warp_max(largest);
-  sum = warp_sum(most == -INFINITY ? 0.0f : sum * exp2_approximate((largest - most) * log2_e));
+  sum = warp_sum(most == negative_infinity() ? 0.0f : sum * exp2_approximate((largest - most) * log2_e));
   if (lane == 0) {
     partial[warp][0] = most;
     partial[warp][1] = sum;
@@ -106,9 +106,9 @@ extern "C" __global__ void __launch_bounds__(256) exp_rows(bf16* x, float* logs,
   __syncthreads();
   if (warp == 0) {
     const bool there = lane < static_cast<int>(blockDim.x) / 32;
-    const float m = there ? partial[lane][0] : -INFINITY;
+    const float m = there ? partial[lane][0] : negative_infinity();
     const float all = warp_max(m);
-    const float s = warp_sum(there && all != -INFINITY ? partial[lane][1] * exp2_approximate((m - all) * log2_e) : 0.0f);
+    const float s = warp_sum(there && all != negative_infinity() ? partial[lane][1] * exp2_approximate((m - all) * log2_e) : 0.0f);
     if (lane == 0) {
       result[0] = all;
       result[1] = s;
