@@ -30,12 +30,12 @@ ScalarProgram binary(ScalarOp op, ValueClass value_class = ValueClass::element) 
   ProgramBuilder p;
   const Value a = p.input(0, value_class);
   const Value b = p.input(1, value_class);
-  return std::move(p).finish({p.apply(op, {a, b})});
+  return p.finish({p.apply(op, {a, b})});
 }
 ScalarProgram identity(int input = 0, ValueClass value_class = ValueClass::element) {
   ProgramBuilder p;
   const Value value = p.input(input, value_class);
-  return std::move(p).finish({value});
+  return p.finish({value});
 }
 
 // The masks of the one element that a max (min) over the axes takes: the lowest index on the first axis, then the next.
@@ -87,7 +87,7 @@ Monoid sum_monoid() {
   Monoid m{.name = "sum", .state = {ValueClass::element}, .identity = {-0.0}, .lift = identity(), .merge = binary(add)};
   ProgramBuilder p;
   const Value total = p.input(0);
-  m.finishes = {{"sum", ValueClass::element, std::move(p).finish({total + p.constant(0.0)})}};  // an empty sum is +0
+  m.finishes = {{"sum", ValueClass::element, p.finish({total + p.constant(0.0)})}};  // an empty sum is +0
   m.adjoint = [](Builder&, const FoldCotangents& at) -> std::vector<NodeId> { return {at.cotangents[0]}; };
   return m;
 }
@@ -113,7 +113,7 @@ Monoid logsumexp_monoid() {
   {
     ProgramBuilder p;
     const Value x = p.input(0);
-    m.lift = std::move(p).finish({x, p.constant(0)});
+    m.lift = p.finish({x, p.constant(0)});
   }
   {
     ProgramBuilder p;
@@ -132,18 +132,18 @@ Monoid logsumexp_monoid() {
     const Value kept = choose(first, r1, r2);
     const Value other = choose(first, r2, r1);
     const Value added_rest = (one + other) * e;
-    m.merge = std::move(p).finish({big, kept + added_rest});
+    m.merge = p.finish({big, kept + added_rest});
   }
   {
     ProgramBuilder p;
     const Value rest = p.input(1);
     m.finishes = {{"max", ValueClass::element, identity()},
-                  {"log_rest", ValueClass::element, std::move(p).finish({p.apply(log1p, {rest})})}};
+                  {"log_rest", ValueClass::element, p.finish({p.apply(log1p, {rest})})}};
   }
   {
     ProgramBuilder p;
     const Value top = p.input(0), rest = p.input(1);
-    m.finishes.push_back({"lse", ValueClass::element, std::move(p).finish({top + p.apply(log1p, {rest})})});
+    m.finishes.push_back({"lse", ValueClass::element, p.finish({top + p.apply(log1p, {rest})})});
   }
   m.adjoint = [](Builder& builder, const FoldCotangents& at) -> std::vector<NodeId> {
     const NodeId g_max = added(builder, at.cotangents[lse_max], at.cotangents[lse_value]);
@@ -170,7 +170,7 @@ Monoid arg_monoid(std::string name, double start, bool largest) {
     ProgramBuilder p;
     const Value x = p.input(0);
     const Value index = p.input(1, ValueClass::index);
-    m.lift = std::move(p).finish({x, index});
+    m.lift = p.finish({x, index});
   }
   {
     ProgramBuilder p;
@@ -187,7 +187,7 @@ Monoid arg_monoid(std::string name, double start, bool largest) {
     const Value earlier = below(i2, i1);
     const Value lowest = both(tie, earlier);
     const Value second = either(better, lowest);
-    m.merge = std::move(p).finish({choose(second, v2, v1), choose(second, i2, i1)});
+    m.merge = p.finish({choose(second, v2, v1), choose(second, i2, i1)});
   }
   m.finishes = {{"value", ValueClass::element, identity(0)},
                 {"index", ValueClass::index, identity(1, ValueClass::index)}};
@@ -202,7 +202,7 @@ Monoid moments_monoid() {
   {
     ProgramBuilder p;
     const Value x = p.input(0);
-    m.lift = std::move(p).finish({p.constant(1), x, p.constant(0)});
+    m.lift = p.finish({p.constant(1), x, p.constant(0)});
   }
   {
     ProgramBuilder p;
@@ -219,21 +219,20 @@ Monoid moments_monoid() {
     const Value between = square * weight;
     const Value spread = within + between;
     const Value first_empty = equals(n1, zero), second_empty = equals(n2, zero);
-    m.merge = std::move(p).finish({n, choose(first_empty, mean2, choose(second_empty, mean1, mean)),
-                                   choose(first_empty, s2, choose(second_empty, s1, spread))});
+    m.merge = p.finish({n, choose(first_empty, mean2, choose(second_empty, mean1, mean)),
+                        choose(first_empty, s2, choose(second_empty, s1, spread))});
   }
   {
     ProgramBuilder p;
     const Value n = p.input(0), mean = p.input(1);
     const Value undefined = p.constant(std::numeric_limits<double>::quiet_NaN());
     const Value zero = p.constant(0);
-    m.finishes.push_back(
-        {"mean", ValueClass::element, std::move(p).finish({choose(equals(n, zero), undefined, mean)})});
+    m.finishes.push_back({"mean", ValueClass::element, p.finish({choose(equals(n, zero), undefined, mean)})});
   }
   {
     ProgramBuilder p;
     const Value n = p.input(0), s = p.input(2);
-    m.finishes.push_back({"variance", ValueClass::element, std::move(p).finish({s / n})});
+    m.finishes.push_back({"variance", ValueClass::element, p.finish({s / n})});
   }
   m.finishes.push_back({"count", ValueClass::element, identity()});
   m.adjoint = [](Builder& builder, const FoldCotangents& at) -> std::vector<NodeId> {

@@ -41,7 +41,7 @@ ProgramBuilder::Value ProgramBuilder::apply(ScalarOp op, std::initializer_list<V
   return {this, static_cast<std::uint16_t>(program_.values.size() - 1)};
 }
 
-ScalarProgram ProgramBuilder::finish(std::initializer_list<Value> results) && {
+ScalarProgram ProgramBuilder::finish(std::initializer_list<Value> results) {
   for (const Value& result : results) program_.results.push_back(result.id);
   return std::move(program_);
 }

@@ -16,7 +16,7 @@ class ProgramBuilder {
   Value input(int number, ValueClass value_class = ValueClass::element);
   Value constant(double value, ValueClass value_class = ValueClass::element);
   Value apply(ScalarOp op, std::initializer_list<Value> args);
-  ScalarProgram finish(std::initializer_list<Value> results) &&;
+  ScalarProgram finish(std::initializer_list<Value> results);  // once: the builder is empty afterwards
 
  private:
   ScalarProgram program_;
