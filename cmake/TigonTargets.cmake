@@ -83,7 +83,11 @@ endfunction()
 
 # tigon_add_catch_test(NAME target filter [argument of add_test...]): a filter that finds no test fails.
 function(tigon_add_catch_test name target filter)
+  set(timeout 900)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    set(timeout 2400)
+  endif()
   add_test(NAME ${name} COMMAND ${target} --use-colour no --filenames-as-tags --warn NoTests ${filter} ${ARGN})
   set_tests_properties(${name} PROPERTIES
-    ENVIRONMENT "OMP_NUM_THREADS=1;TIGON_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache" TIMEOUT 900)
+    ENVIRONMENT "OMP_NUM_THREADS=1;TIGON_CACHE_DIR=${CMAKE_BINARY_DIR}/test-cache" TIMEOUT ${timeout})
 endfunction()
