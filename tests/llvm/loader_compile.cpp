@@ -33,6 +33,20 @@ std::string scale_kernel(int bias) {
       twos, biases);
 }
 
+// Continuous integration says which versions it has installed, so that none drops out of the tests unseen.
+TEST_CASE("the LLVMs that TESTS_LLVM lists are all tested") {
+  std::string found;
+  for (const auto& compiler : installed_llvms()) found += fmt::format("{} ", std::atoi(compiler->version().c_str()));
+  REQUIRE_FALSE(found.empty());
+  const char* listed = std::getenv("TESTS_LLVM");
+  for (std::string_view rest = listed == nullptr ? "" : listed; !rest.empty();) {
+    const std::string version(rest.substr(0, rest.find(' ')));
+    rest.remove_prefix(std::min(version.size() + 1, rest.size()));
+    INFO("found " << found);
+    CHECK((" " + found).find(" " + version + " ") != std::string::npos);
+  }
+}
+
 void check_scale(const LoadedObject& loaded, int bias) {
   float in[16], out[16];
   for (int i = 0; i < 16; ++i) in[i] = static_cast<float>(i);

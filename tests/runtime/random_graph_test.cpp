@@ -125,16 +125,16 @@ void check_gradient(Tally& tally, std::uint64_t seed) {
   tally.check(seed, graph, inputs, seed % 5 == 0);
 }
 
-// Those of TIGON_TEST_SEEDS, "FIRST-LAST", else 1 to `count`: one seed again, a part of a long run, or new ones.
+// Those of TESTS_SEEDS, "FIRST-LAST", else 1 to `count`: one seed again, a part of a long run, or new ones.
 std::pair<std::uint64_t, std::uint64_t> asked_seeds(std::uint64_t count) {
-  const char* text = std::getenv("TIGON_TEST_SEEDS");
+  const char* text = std::getenv("TESTS_SEEDS");
   if (text == nullptr) return {1, count};
   std::uint64_t first = 0, last = 0;
   const std::string_view asked = text;
   const auto [middle, error] = std::from_chars(asked.begin(), asked.end(), first);
   if (error != std::errc() || middle == asked.end() || *middle != '-' ||
       std::from_chars(middle + 1, asked.end(), last).ptr != asked.end() || first > last) {
-    throw std::runtime_error("TIGON_TEST_SEEDS is " + std::string(asked) + ", not as in 1-500");
+    throw std::runtime_error("TESTS_SEEDS is " + std::string(asked) + ", not as in 1-500");
   }
   return {first, last};
 }
