@@ -111,7 +111,8 @@ struct MaxInteger {
 struct NegateInteger {
   template <class T>
   static T of(T a) {
-    return static_cast<T>(T{0} - a);
+    using Word = std::make_unsigned_t<T>;
+    return static_cast<T>(Word{0} - static_cast<Word>(a));
   }
 };
 struct AbsoluteInteger {

@@ -222,7 +222,9 @@ class BodyParser {
     operand.literal_bytes = value.literal_bytes;
     if (negative && value.literal_bytes == 4) operand.integer ^= 0x80000000LL;
     if (negative && value.literal_bytes == 8) operand.integer ^= std::numeric_limits<std::int64_t>::min();
-    if (negative && !value.is_float) operand.integer = -value.integer;
+    if (negative && !value.is_float) {
+      operand.integer = static_cast<std::int64_t>(std::uint64_t{0} - static_cast<std::uint64_t>(value.integer));
+    }
     return operand;
   }
 

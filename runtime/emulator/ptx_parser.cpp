@@ -26,7 +26,8 @@ void skip_section(Lexer& lexer) {
 
 void append_value(Lexer& lexer, const Number& number, bool negative, Type type, std::vector<std::uint8_t>& bytes) {
   const auto size = static_cast<std::size_t>(type_bytes(type));
-  std::uint64_t bits = static_cast<std::uint64_t>(negative ? -number.integer : number.integer);
+  std::uint64_t bits = static_cast<std::uint64_t>(number.integer);
+  if (negative && !number.is_float) bits = std::uint64_t{0} - bits;
   if (number.is_float && number.literal_bytes != type_bytes(type)) {
     if (type == Type::f32) {
       bits = std::bit_cast<std::uint32_t>(static_cast<float>(number.floating));
