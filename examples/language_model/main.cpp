@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <iostream>
+#include <system_error>
 
 #include "options.hpp"
 #include "tigon/error.hpp"
@@ -25,6 +27,13 @@ int refuse(const char* message, int code) {
   std::fflush(stdout);
   std::fprintf(stderr, "language_model: %s\n", message);
   return code;
+}
+
+// The exit code, unless standard output did not take everything.
+int written(int code) {
+  std::cout.flush();  // the parser's help goes there
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return code;
+  return refuse("the output could not be written", language_model::failed);
 }
 
 }  // namespace
@@ -70,17 +79,20 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {
-    return app.exit(help);
+    app.exit(help);
+    return written(language_model::done);
   } catch (const CLI::ParseError& error) {
     return refuse((std::string(error.what()) + " (--help lists what can be asked)").c_str(), language_model::bad_usage);
   }
   try {
-    return language_model::run(options);
+    return written(language_model::run(options));
   } catch (const language_model::UsageError& error) {
     return refuse(error.what(), language_model::bad_usage);
   } catch (const tigon::Error& error) {
     return refuse(error.what(),
                   error.kind() == tigon::ErrorKind::usage ? language_model::bad_usage : language_model::failed);
+  } catch (const std::system_error&) {
+    return refuse("the output could not be written", language_model::failed);
   } catch (const std::bad_alloc&) {
     return refuse("there is not enough memory for this", language_model::failed);
   } catch (const std::exception& error) {

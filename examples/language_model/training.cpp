@@ -1,5 +1,6 @@
 // Compiles the model's functions, trains, measures on held-out text, generates, and reports.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -40,8 +41,29 @@ struct State {
   Weights<Owned> weights, first, second, gradients;
 };
 
+// The system gives more memory than there is and ends the program when it is touched; so it is asked for here.
+void require_memory(double bytes, const std::string& what) {
+  constexpr double gibibyte = 1 << 30;
+  const double has = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+  if (bytes <= 0.8 * has) return;
+  throw UsageError(
+      fmt::format("{} need {:.1f} GiB, and this machine has {:.1f}; ask for less with --hidden, --layers, "
+                  "--batch, --context or --budget",
+                  what, bytes / gibibyte, has / gibibyte));
+}
+
+// Embedding and head, and for each layer four square matrices and three of the perceptron.
+const ModelSize& checked(const ModelSize& size) {
+  const auto hidden = static_cast<double>(size.hidden), inner = static_cast<double>(size.inner);
+  const double layer = 4 * hidden * hidden + 3 * hidden * inner + 2 * hidden;
+  const double parameters = 2 * 256 * hidden + static_cast<double>(size.layers) * layer;
+  require_memory(4 * sizeof(f32) * parameters, "weights, gradients and running means");
+  return size;
+}
+
 template <class Compiled>
 tigon::Storage workspace_for(const Compiled& compiled) {
+  require_memory(static_cast<double>(compiled.workspace_bytes()), "intermediate values");
   return tigon::Storage(std::max<std::size_t>(compiled.workspace_bytes(), 64));
 }
 
@@ -53,7 +75,7 @@ class Training {
         text_(read_text(options.text)),
         windows_(text_, options.batch, options.context),
         random_(options.seed),
-        state_(size_),
+        state_(checked(size_)),
         bytes_(allocate<i32(Batch, Time)>({options.batch, options.context})),
         target_(allocate<i32(Batch, Time)>({options.batch, options.context})) {
     draw_weights(state_.weights, random_);

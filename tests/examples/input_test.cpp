@@ -49,6 +49,7 @@ TEST_CASE("what the example cannot do is named in one line, with exit code 2") {
       {{"--forms", file + "/below"}, {"cannot write to the folder " + file + "/below (--forms): Not a directory"}},
       {{"--forms", file}, {"cannot write to the folder " + file + " (--forms)"}},
       {{"--losses", "/nowhere/losses"}, {"cannot write /nowhere/losses: No such file or directory"}},
+      {{"--hidden", "4096", "--layers", "64"}, {"running means need ", "GiB, and this machine has ", "--hidden"}},
       {{"--unfuse"}, {"--unfuse", "--help"}},
   };
   for (const Mistake& mistake : mistakes) {
@@ -65,6 +66,17 @@ TEST_CASE("what the example cannot do is named in one line, with exit code 2") {
       INFO("should say: " << part);
       CHECK(contains(ran.err, part));
     }
+  }
+}
+
+TEST_CASE("output that cannot be written is named, with exit code 1") {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--help"},
+        {"--steps", "1", "--layers", "1", "--hidden", "8", "--context", "8", "--generate", "0", "--forms", ""}}) {
+    const Ran ran = run_program(command_path("examples/language_model"), words, {}, "/dev/full");
+    INFO(words[0] << "\n" << ran.err);
+    CHECK(ran.code == 1);
+    CHECK(ran.err == "language_model: the output could not be written\n");
   }
 }
 
