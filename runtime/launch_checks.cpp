@@ -71,8 +71,8 @@ void check_buffer(const RawBuffer& buffer, DType dtype, const BufferName& name) 
       refuse(whole, "", fmt::format("at most {} elements", largest_span), "", "the buffer's extents overflow");
     }
     std::int64_t reach = 0;
-    if (extent > 1 && (__builtin_mul_overflow(extent - 1, buffer.strides[d], &reach) ||
-                       std::abs(reach) > largest_span || (span += std::abs(reach)) > largest_span)) {
+    if (extent > 1 && (__builtin_mul_overflow(extent - 1, buffer.strides[d], &reach) || reach > largest_span ||
+                       reach < -largest_span || (span += std::abs(reach)) > largest_span)) {
       refuse(d, fmt::format("a stride of {} for {} elements", buffer.strides[d], extent),
              fmt::format("at most {} elements from first to last", largest_span), "", "the buffer's strides overflow");
     }

@@ -215,7 +215,7 @@ const auto update = tigon::function("update", [](const UpdateArgs<Tensor>& in) {
 
 TEST_CASE("a struct of results shares the buffers of a struct of arguments, place by place") {
   UpdateArgs<Shape> shape;
-  for (Model<Shape>* model : {&shape.weights, &shape.gradients}) model->blocks.resize(2);
+  for (Model<Shape>* part : {&shape.weights, &shape.gradients}) part->blocks.resize(2);
   shape.weights.blocks[1].gain = present;
   shape.means.resize(2);
   const auto graph = update.trace(shape);

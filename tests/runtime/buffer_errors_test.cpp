@@ -142,11 +142,25 @@ TEST_CASE("a result whose rows share memory is refused, an argument may repeat i
   CHECK(f.base[200 + 3 * 8] == 24.0F + 100.0F);
 }
 
+TEST_CASE("an argument may be read backwards, and overlaps where it reaches back") {
+  Bench f;
+  f.in.x = Matrix(f.base + 24, {4, 8}, {-8, 1});
+  REQUIRE(f.launch() == "no error");
+  CHECK(f.base[200] == 24.0F + 100.0F);
+  CHECK(f.base[200 + 3 * 8] == 0.0F + 124.0F);
+  f.in.x = Matrix(f.base + 240, {4, 8}, {-8, 1});
+  CHECK(test::says(f.launch(), {"overlaps that of `x` (argument `sum`)"}));
+}
+
 TEST_CASE("strides that leave the address space are refused") {
   Bench f;
   f.in.x = Matrix(f.base, {4, 8}, {std::int64_t{1} << 62, 1});
   CHECK(
       test::says(f.launch(), {"the buffer's strides overflow", "argument `x`, axis `tokens`", "4611686018427387904"}));
+  f = Bench();
+  f.in.x = Matrix(f.base, {3, 8}, {-(std::int64_t{1} << 62), 1});  // the last row lies 2^63 elements before the first
+  CHECK(
+      test::says(f.launch(), {"the buffer's strides overflow", "argument `x`, axis `tokens`", "-4611686018427387904"}));
   f = Bench();
   f.in.x = Matrix(f.base, {1LL << 40, 8});
   CHECK(test::says(f.launch(), {"argument `x`, axis `tokens`", "found 1099511627776 along dimension 0"}));
