@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "codegen/plan/print.hpp"
+#include "codegen/schedule/gpu.hpp"
 #include "dsl/print.hpp"
 #include "runtime/cpu_features.hpp"
 #include "runtime/nearest.hpp"
@@ -221,8 +222,11 @@ void set_target(const std::string& target) {
     ::setenv("TIGON_CPU", target.c_str(), 1);
     return;
   }
+  const auto gpus = schedule::gpu_names();
+  if (std::find(gpus.begin(), gpus.end(), target) != gpus.end()) return;  // kernels are planned and printed only
   std::vector<std::string> names = {"cpu"};
   names.insert(names.end(), cpus.begin(), cpus.end());
+  names.insert(names.end(), gpus.begin(), gpus.end());
   throw Error({.argument = "--target",
                .found = "`" + target + "`",
                .expected = "one of " + listed(names),
@@ -231,6 +235,13 @@ void set_target(const std::string& target) {
 }
 
 void require_runnable(const std::string& target) {
+  if (schedule::gpu_model(target)) {
+    throw Error({.kind = ErrorKind::device,
+                 .argument = "--target",
+                 .found = target,
+                 .cure = "Read its kernels with `tigon emit`, or run with --target cpu"},
+                "kernels for GPUs are planned and printed, not run");
+  }
   if (target != "cpu") return runtime::require_runnable(target, "--target");
   if (const auto name = runtime::target_override()) runtime::require_runnable(*name, "TIGON_CPU");
 }

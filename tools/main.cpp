@@ -27,7 +27,9 @@ void op_options(CLI::App& command, Asked& asked, bool with_gradient) {
   command.add_option("--option", asked.options, "an option of the op, as in smoothing=0.1; may be repeated")
       ->allow_extra_args(false)
       ->option_text("NAME=VALUE");
-  command.add_option("--target", asked.target, "cpu (this machine), x86-64-v3, x86-64-v4 or aarch64")
+  command
+      .add_option("--target", asked.target,
+                  "cpu (this machine), x86-64-v3, x86-64-v4, aarch64; a GPU to read about: h200, sm_90a ...")
       ->option_text("TARGET");
   command.add_option("--budget", asked.budget, "most memory for intermediate values, as in 1GiB")->option_text("BYTES");
   if (with_gradient) command.add_flag("--gradient", asked.gradient, "the op's gradient instead of the op");
@@ -75,12 +77,15 @@ struct CommandLine {
 
     CLI::App* emitted = app.add_subcommand("emit", "an op on its way to machine code: graph, plan, loop nests, LLVM");
     op_options(*emitted, asked, true);
-    emitted->add_option("--what", what, "graph, plan, loops or llvm")->option_text("FORM")->capture_default_str();
+    emitted->add_option("--what", what, "graph, plan, loops, llvm, cuda or ptx")
+        ->option_text("FORM")
+        ->capture_default_str();
     emitted->add_option("--kernel", kernel, "only kernels whose name contains this")->option_text("TEXT");
     emitted->footer(
         "examples:\n"
         "  tigon emit softmax --what graph\n"
         "  tigon emit softmax --gradient --what loops\n"
+        "  tigon emit softmax --what cuda --target sm_90a\n"
         "  tigon emit softmax --what llvm --target x86-64-v3 > softmax.ll\n\n"
         "TIGON_DUMP=folder makes any program write all of these for each function that it compiles.");
     emitted->callback([this] { call = [this] { return emit(asked, what, kernel); }; });

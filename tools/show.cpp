@@ -5,11 +5,14 @@
 #include "codegen/loops/print.hpp"
 #include "codegen/plan/explain.hpp"
 #include "codegen/plan/print.hpp"
+#include "codegen/schedule/gpu.hpp"
 #include "dsl/passes.hpp"
 #include "dsl/print.hpp"
 #include "paint.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/nearest.hpp"
+#include "runtime/nvrtc/compiler.hpp"
+#include "runtime/nvrtc/text.hpp"
 #include "runtime/program.hpp"
 #include "tigon/error.hpp"
 
@@ -21,7 +24,10 @@ void tell_defaults(const Asked& asked, const Choice& choice) {
   if (!text.empty()) err(paint_error(Colour::dim, "tigon: " + text) + "\n");
 }
 
-plan::Plan planned(const Choice& choice) {
+plan::Plan planned(const Choice& choice, const std::string& target) {
+  if (const auto gpu = schedule::gpu_model(target))
+    return runtime::plan_for_gpu(*choice.graph, choice.extents, *gpu, runtime::plan_options(choice.options),
+                                 choice.options.exact);
   return runtime::make_plan(*choice.graph, given_extents(choice), choice.options);
 }
 
@@ -49,19 +55,28 @@ std::vector<const plan::Kernel*> kernels_named(const plan::Plan& plan, const std
 int explain(const Asked& asked, bool json) {
   const Choice choice = choose(asked);
   tell_defaults(asked, choice);
-  const plan::Plan plan = planned(choice);
+  const plan::Plan plan = planned(choice, asked.target);
   out(json ? plan::explain_json(plan) : plan::print(plan));
   return exit_ok;
 }
 
 int emit(const Asked& asked, const std::string& what, const std::string& kernel) {
-  const std::vector<std::string> forms = {"graph", "plan", "loops", "llvm"};
+  const std::vector<std::string> forms = {"graph", "plan", "loops", "llvm", "cuda", "ptx"};
   if (std::find(forms.begin(), forms.end(), what) == forms.end()) {
     throw Error({.argument = "--what",
                  .found = "`" + what + "`",
-                 .expected = "one of graph, plan, loops, llvm",
+                 .expected = "one of graph, plan, loops, llvm, cuda, ptx",
                  .cure = runtime::suggestion(what, forms)},
                 "there is no such form");
+  }
+  const bool for_gpu = what == "cuda" || what == "ptx";
+  const std::string target = for_gpu && asked.target == "cpu" ? "h200" : asked.target;
+  const bool gpu = schedule::gpu_model(target).has_value();
+  if (for_gpu != gpu && (for_gpu || what == "llvm")) {
+    throw Error({.argument = "--target",
+                 .found = "`" + asked.target + "`",
+                 .expected = for_gpu ? fmt::format("one of {}", fmt::join(schedule::gpu_names(), ", ")) : "a CPU"},
+                "kernels for this target have no such form");
   }
   const Choice choice = choose(asked);
   tell_defaults(asked, choice);
@@ -69,7 +84,7 @@ int emit(const Asked& asked, const std::string& what, const std::string& kernel)
     out(dsl::print(dsl::prepare(*choice.graph, choice.extents, {.exact = choice.options.exact})));
     return exit_ok;
   }
-  const plan::Plan plan = planned(choice);
+  const plan::Plan plan = planned(choice, target);
   if (what == "plan") {
     out(plan::print(plan));
     return exit_ok;
@@ -79,6 +94,11 @@ int emit(const Asked& asked, const std::string& what, const std::string& kernel)
     if (!std::exchange(first, false)) out("\n");
     if (what == "loops") {
       out(loops::print(one->scheduled.nest));
+    } else if (for_gpu) {
+      const cuda::CudaText text = runtime::cuda_text(*one);
+      const std::string architecture = schedule::gpu_model(target)->architecture;
+      out(what == "cuda" ? text.text
+                         : runtime::NvrtcCompiler::get().compile(text.text, text.symbol, {architecture}).ptx);
     } else {
       out(runtime::llvm_text(one->scheduled.nest, runtime::cpu_model().vector_bytes).text);
     }

@@ -40,6 +40,7 @@ std::string Printer::head() const {
     for (std::size_t start = 0; start < sentence.size();) {
       const std::size_t end = std::min(sentence.find(' ', start), sentence.size());
       if (current.size() + end - start > 118 && current.size() > margin.size() + 2) {
+        while (current.back() == ' ') current.pop_back();
         text += current + "\n";
         current = "//" + margin + "  ";
       }

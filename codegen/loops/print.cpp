@@ -65,7 +65,11 @@ class NestPrinter {
 
   std::string run() {
     text_ = "kernel " + nest_.name + "\n";
-    if (!nest_.formula.empty()) text_ += "  " + nest_.formula + "\n";
+    for (std::size_t start = 0; start < nest_.formula.size();) {
+      const std::size_t end = std::min(nest_.formula.find('\n', start), nest_.formula.size());
+      line(1, nest_.formula.substr(start, end - start));
+      start = end + 1;
+    }
     for (const Parameter& p : nest_.parameters) {
       constexpr std::string_view access[] = {"reads", "writes", "updates"};
       std::string axes;

@@ -89,11 +89,16 @@ class SweepCost {
     const Node& n = graph.node(node);
     const AxisSet own = n.axes & (loops_ | serial);
     const bool vector = lane_axis != dsl::no_axis && n.axes.contains(lane_axis);
+    // Lanes are innermost: what varies with them is computed for every row, also where it does not depend on the row.
+    double again = 1;
+    if (device_.multiprocessors > 0 && vector && !altered_)
+      again = product(request_.extents, loops_ - own) * product(request_.extents, loops_ & own & serial);
+    const auto count_of = [&](AxisSet axes, AxisId lanes) { return again * evaluations(axes, lanes); };
     double cost = 0;
     switch (n.kind) {
       case NodeKind::input: {
         const dsl::InputInfo& input = graph.inputs[n.payload];
-        const double count = evaluations(own | (n.axes & serial), vector ? lane_axis : dsl::no_axis);
+        const double count = count_of(own | (n.axes & serial), vector ? lane_axis : dsl::no_axis);
         if (!vector) return count * device_.scalar_op_ns;
         const bool contiguous = !input.axes.empty() && input.axes.back() == lane_axis;
         return count * (contiguous ? size_of(n.dtype) * device_.contiguous_byte_ns : device_.strided_element_ns);
@@ -102,7 +107,7 @@ class SweepCost {
         if (analysis_.role[node] == FoldRole::sweep) return 0;
         const AxisSet folded = graph.folded_axes(node);
         for (const NodeId operand : graph.operands(node)) cost += of(operand, serial | folded, lane_axis);
-        return cost + evaluations(own | folded, vector ? lane_axis : dsl::no_axis) * op_ns(vector) * merge_cost(node);
+        return cost + count_of(own | folded, vector ? lane_axis : dsl::no_axis) * op_ns(vector) * merge_cost(node);
       }
       case NodeKind::view: {
         for (const dsl::ViewTerm& term : graph.views[n.payload].terms) {
@@ -115,18 +120,16 @@ class SweepCost {
         const auto operands = graph.operands(node);
         cost += of(operands[1], serial, lane_axis);
         const bool scattered = vector && graph.node(operands[1]).axes.contains(lane_axis);
-        cost +=
-            scattered ? evaluations(own, lane_axis) * device_.strided_element_ns : of(operands[0], serial, lane_axis);
+        cost += scattered ? count_of(own, lane_axis) * device_.strided_element_ns : of(operands[0], serial, lane_axis);
         return cost;
       }
       case NodeKind::map:
         for (const NodeId operand : graph.operands(node)) cost += of(operand, serial, lane_axis);
-        return cost +
-               evaluations(own, vector ? lane_axis : dsl::no_axis) * op_ns(vector) * dsl::info(graph.op(node)).cost;
+        return cost + count_of(own, vector ? lane_axis : dsl::no_axis) * op_ns(vector) * dsl::info(graph.op(node)).cost;
       case NodeKind::finish:
       case NodeKind::cast:
         for (const NodeId operand : graph.operands(node)) cost += of(operand, serial, lane_axis);
-        return cost + 2 * evaluations(own, vector ? lane_axis : dsl::no_axis) * op_ns(vector);
+        return cost + 2 * count_of(own, vector ? lane_axis : dsl::no_axis) * op_ns(vector);
       default:
         return 0;
     }
@@ -154,7 +157,12 @@ class SweepCost {
   double of_altered(NodeId operand, AxisSet serial, const dsl::ViewTerm& term, AxisId lane_axis) {
     const bool contiguous =
         term.kind == dsl::ViewKind::rename || (term.kind == dsl::ViewKind::split && term.b == lane_axis);
-    if (contiguous) return of(operand, serial, term.operand_axis);
+    if (contiguous) {
+      const bool outer = std::exchange(altered_, true);
+      const double cost = of(operand, serial, term.operand_axis);
+      altered_ = outer;
+      return cost;
+    }
     return evaluations(request_.graph.node(operand).axes & (loops_ | serial), lane_axis) * device_.strided_element_ns;
   }
 
@@ -164,6 +172,7 @@ class SweepCost {
   AxisSet loops_;
   [[maybe_unused]] AxisId lanes_;
   std::vector<bool> visited_;
+  bool altered_ = false;  // below a view that has renamed the lanes' axis
 };
 
 }  // namespace
@@ -256,6 +265,13 @@ std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std:
   }
   const double share = product(request.extents, shape.split_lanes ? columns : rows);
   if (share >= 8 || (shape.split_lanes && share >= 4096)) result.cost_ns *= 0.5;
+  if (device.multiprocessors > 0) {
+    // Rates are the whole device's: fewer threads than keep it busy get less of them.
+    constexpr double busy_threads = 512, most_lanes = 1024;
+    const double lanes = shape.columns.empty() ? 1 : static_cast<double>(request.extents[shape.columns.back()]);
+    const double threads = shape.split_lanes ? lanes : share * std::clamp(lanes, 1.0, most_lanes);
+    result.cost_ns *= std::max(1.0, busy_threads * device.multiprocessors / std::max(threads, 1.0));
+  }
   double bytes = 0;
   for (const NodeId id : nodes) {
     if (graph.node(id).kind == NodeKind::input || is_output[id]) {

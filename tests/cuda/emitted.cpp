@@ -2,7 +2,6 @@
 #include "emitted.hpp"
 
 #include "codegen/schedule/gpu.hpp"
-#include "dsl/passes.hpp"
 #include "tigon/error.hpp"
 
 namespace tigon::testing {
@@ -10,10 +9,7 @@ namespace tigon::testing {
 plan::Plan plan_for_gpu(const ops::OpEntry& entry, const ops::OpChoice& choice, const ops::NamedExtents& asked,
                         std::string_view gpu) {
   const dsl::Graph graph = entry.trace(choice);
-  const dsl::Extents extents = ops::extents_of(entry, graph, asked);
-  plan::PlanOptions options;
-  options.matmul.bf16 = true;
-  return plan::plan(dsl::prepare(graph, extents, {}), extents, schedule::gpu_model(gpu).value(), options);
+  return runtime::plan_for_gpu(graph, ops::extents_of(entry, graph, asked), schedule::gpu_model(gpu).value(), {});
 }
 
 std::vector<Emitted> emit_catalogue(std::string_view gpu, const std::vector<DType>& dtypes) {
