@@ -194,8 +194,9 @@ Environment Emitter::through_view(NodeId node, const Environment& environment) {
 }
 
 void Emitter::check_index(ExprId in_range) {
-  const int at = std::max(2, depth(in_range));
-  const ExprId wrong = builder_.op(ScalarOp::logical_not, {in_range});
+  ExprId wrong = builder_.op(ScalarOp::logical_not, {in_range});
+  if (wanted_ != no_expr) wrong = builder_.op(ScalarOp::logical_and, {wanted_, wrong});
+  const int at = std::max(2, depth(wrong));
   scopes_[static_cast<std::size_t>(at - 1)].loop.body.push_back(
       loops::Statement{loops::Update{violation_, {wrong}, builder_.integer(0)}});
 }
@@ -220,7 +221,12 @@ ExprId Emitter::gather(NodeId node, const Environment& environment) {
   if (info.policy == dsl::IndexPolicy::checked) {
     if (has_checked_gather_) check_index(in_range);
   }
+  const ExprId outer = wanted_;
+  if (info.policy == dsl::IndexPolicy::fill) {
+    wanted_ = outer == no_expr ? in_range : builder_.op(ScalarOp::logical_and, {outer, in_range});
+  }
   const ExprId found = value(operands[0], at_index);
+  wanted_ = outer;
   if (info.policy != dsl::IndexPolicy::fill) return found;
   const DType dtype = graph().node(node).dtype;
   return builder_.cast(dtype, builder_.op(ScalarOp::where, {in_range, found, builder_.number(dtype, info.fill)}));
@@ -355,7 +361,10 @@ std::vector<ExprId> Emitter::serial_fold(NodeId node, const Environment& environ
   for (std::size_t i = static_cast<std::size_t>(at); i < scopes_.size(); ++i) inner.push_back(std::move(scopes_[i]));
   scopes_.resize(static_cast<std::size_t>(at));
   Environment inside = environment;
+  const ExprId outer = wanted_;
+  if (outer != no_expr && depth(outer) > at) wanted_ = no_expr;  // it is not known out there
   const loops::FoldId fold = serial_levels(node, inside, 0, graph().monoid_of(node).name);
+  wanted_ = outer;
   for (Scope& scope : inner) scopes_.push_back(std::move(scope));
   std::vector<ExprId> result;
   const std::size_t slots = graph().monoid_of(node).state.size();

@@ -92,6 +92,8 @@ class Emitter {
   std::map<loops::FoldId, int> fold_depth_;
   std::map<loops::ExprId, int> depth_;
   bool has_checked_gather_ = false;
+  // Where false, the element is replaced by a lookup's fill, and nothing behind it is checked; no_expr: always wanted.
+  loops::ExprId wanted_ = loops::no_expr;
   loops::FoldId violation_ = 0;
 };
 
