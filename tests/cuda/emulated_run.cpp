@@ -293,7 +293,7 @@ EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inp
 
   plan::PlanOptions options;
   options.matmul.bf16 = true;
-  options.memory_budget = how.memory_budget;
+  if (how.memory_budget > 0) options.memory_budget = how.memory_budget;
   options.unfused = how.unfused;
   const plan::Plan plan = plan::plan(prepared, given.extents, schedule::gpu_model(gpu).value(), options);
   Executor executor(plan, plan::bind_extents(plan, given.extents), how);
@@ -319,6 +319,7 @@ EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inp
       got[n] = read_number(dtype, executor.data(buffer) + n * static_cast<std::size_t>(size_of(dtype)));
     result.bytes.emplace_back(executor.data(buffer), executor.data(buffer) + executor.bytes(buffer));
     const dsl::Comparison comparison = dsl::compare(expected[i], got);
+    result.wrong += comparison.wrong;
     result.worst_ratio = std::max(result.worst_ratio, comparison.worst_ratio);
     if (!comparison.passed && result.sentence.empty())
       result.sentence = plan.outputs[i].name + ": " + comparison.sentence;

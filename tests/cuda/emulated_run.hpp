@@ -5,11 +5,11 @@
 
 #include "dsl/reference/evaluate.hpp"
 #include "lower_class.hpp"
-#include "runtime/emulator/schedule.hpp"
 
 namespace tigon::testing {
 
 struct EmulatedRun {
+  std::int64_t wrong = 0;                        // elements outside their bounds
   std::string faults;                            // what the device's checks reported; empty when nothing
   std::string sentence;                          // the first output outside its bound; empty when all are inside
   double worst_ratio = 0;                        // largest |computed - value| / allowed over all outputs

@@ -7,7 +7,7 @@ namespace tigon::testing {
 
 struct RunClass {
   emulator::Schedule schedule{};
-  double memory_budget = 0;
+  double memory_budget = 0;  // bytes; 0: no limit
   bool unfused = false;
   lower::CudaClass buffers{};
   int shift = 0;  // elements by which every buffer's start is off its alignment
