@@ -64,11 +64,11 @@ class Accessor {
   }
 
   void check_state(const Region& region, const Addresses& offset, Mask lanes) {
-    const bool whole = contiguous(offset, lanes, bytes_);
-    if (whole && all_are(region.state + offset[0], bytes_ * lanes_per_warp, state_initialized)) return;
-    if (whole && !reads(kind_) && kind_ != AccessKind::copy_target &&
-        all_are(region.state + offset[0], bytes_ * lanes_per_warp, 0)) {
-      std::memset(region.state + offset[0], state_initialized, std::size_t{bytes_} * lanes_per_warp);
+    const std::size_t all = std::size_t{bytes_} * lanes_per_warp;
+    const bool whole = kind_ != AccessKind::copy_target && contiguous(offset, lanes, bytes_);
+    if (whole && all_are(region.state + offset[0], all, state_initialized)) return;
+    if (whole && !reads(kind_) && all_are(region.state + offset[0], all, 0)) {
+      std::memset(region.state + offset[0], state_initialized, all);
       return;
     }
     for (Mask left = lanes; left != 0; left &= left - 1) {

@@ -37,7 +37,6 @@ constexpr Error error_of(SpecialFunction function) {
     case SpecialFunction::lg2:
       return {0, 0x1p-22};
     case SpecialFunction::rcp:
-      return {0x1p-23, 0};
     case SpecialFunction::sqrt:
       return {0x1p-23, 0};
     case SpecialFunction::rsqrt:

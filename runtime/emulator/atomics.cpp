@@ -192,14 +192,15 @@ void decode_atomic(Encoder& encoder) {
   const std::size_t first = reduction ? 0 : 1;
   encoder.expect_operands(first + 2, first + 3);
   encoder.address(first, 1, encoder.out.stride);
-  const auto part = [&](const ptx::Operand& operand, unsigned i) -> const ptx::Operand& {
+  const auto part = [&](std::size_t index, unsigned i) -> const ptx::Operand& {
+    const auto& operand = encoder.operand(index);
     if (operand.kind != ptx::OperandKind::vector) return operand;
     if (operand.parts.size() != count) encoder.fail("another number of elements");
     return operand.parts[i];
   };
   for (unsigned i = 0; i < count; ++i) {
-    encoder.out.operand[8 + i] = encoder.row(part(encoder.operand(first + 1), i), type);
-    if (!reduction && !encoder.is_sink(0)) encoder.out.operand[2 + i] = encoder.row(part(encoder.operand(0), i), type);
+    encoder.out.operand[8 + i] = encoder.row(part(first + 1, i), type);
+    if (!reduction && !encoder.is_sink(0)) encoder.out.operand[2 + i] = encoder.row(part(0, i), type);
   }
   if (static_cast<Atomic>(operation) == Atomic::compare) encoder.out.operand[16] = encoder.row(first + 2, type);
 }

@@ -155,13 +155,15 @@ bool converge(Warp& warp, const Instruction& instruction, Mask wanted) {
   return true;
 }
 
-void run_warp(Warp& warp, std::uint64_t budget) {
+std::uint64_t run_warp(Warp& warp, std::uint64_t budget) {
   auto& launch = *warp.launch;
   const auto* code = launch.program->code.data();
   auto* executions = launch.executions.data();
   auto* lane_executions = launch.lane_executions.data();
   warp.stop = false;
-  while (budget-- != 0) {
+  const auto given = budget;
+  while (budget != 0) {
+    --budget;
     const auto& instruction = code[warp.pc];
     Mask active = warp.group;
     if (instruction.guard != 0) {
@@ -176,7 +178,7 @@ void run_warp(Warp& warp, std::uint64_t budget) {
     if (warp.split) {
       warp.split = false;
       regroup(warp);
-      if (warp.stop || launch.aborted) return;
+      if (warp.stop || launch.aborted) break;
       continue;
     }
     warp.pc = warp.next;
@@ -185,6 +187,7 @@ void run_warp(Warp& warp, std::uint64_t budget) {
       regroup(warp);
     }
   }
+  return given - budget;
 }
 
 }  // namespace tigon::emulator

@@ -18,7 +18,8 @@ void regroup(Warp& warp);
 // run others first and come back; true once they are here, or if they never come, which is reported.
 bool converge(Warp& warp, const Instruction& instruction, Mask wanted);
 
-// Runs the warp for at most `budget` instructions, or until it can do nothing before others do something.
-void run_warp(Warp& warp, std::uint64_t budget);
+// Runs the warp for at most `budget` instructions, or until it can do nothing before others do something; how many it
+// executed.
+std::uint64_t run_warp(Warp& warp, std::uint64_t budget);
 
 }  // namespace tigon::emulator

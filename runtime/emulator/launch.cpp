@@ -14,11 +14,9 @@ namespace tigon::emulator {
 namespace {
 
 // A warp that never reaches a barrier yields after this many instructions, for others may be what it spins on.
-constexpr std::uint64_t slice = 1 << 16;
-// Slices after which a gang that is still running lets further gangs start beside it.
-constexpr std::uint64_t patience = 4096;
-// Slices without anything finishing, after which nothing is believed to come.
-constexpr std::uint64_t limit = 1 << 16;
+constexpr std::uint64_t slice = 1 << 12;
+// Instructions after which a gang that is still running lets further gangs start beside it.
+constexpr std::uint64_t patience = 1 << 20;
 
 class GangRunner {
  public:
@@ -100,9 +98,19 @@ class GangRunner {
     }
   }
 
-  // Runs until the gang has finished (true), or for about `slices` turns of its warps.
-  bool run(std::uint64_t slices) {
-    while (slices-- != 0 && !launch_.aborted) {
+  void give_up() {
+    for (auto& warp : gang_.warps) {
+      if (warp.alive == 0 || warp.stop) continue;
+      const auto lane = static_cast<unsigned>(std::countr_zero(warp.alive));
+      launch_.fault(warp, Fault::deadlock, lane, [&] {
+        return fmt::format("no block has finished for {} instructions", launch_.schedule.instruction_limit);
+      });
+    }
+  }
+
+  // Runs until the gang has finished (true), or for about as many warp instructions.
+  bool run(std::uint64_t instructions) {
+    for (std::uint64_t done = 0; done < instructions && !launch_.aborted;) {
       Warp* warp = choose();
       if (warp == nullptr) {
         if (release_barriers(gang_)) continue;
@@ -110,7 +118,7 @@ class GangRunner {
         report_deadlock();
         return true;
       }
-      run_warp(*warp, launch_.schedule.order == Order::seeded ? 1 + random_.below(400) : slice);
+      done += run_warp(*warp, launch_.schedule.order == Order::seeded ? 1 + random_.below(400) : slice);
       if (warp->stop) {
         if (warp->alive == 0) {
           finish_warp(*warp);
@@ -157,15 +165,6 @@ class GangRunner {
     return nullptr;
   }
 
-  void finish_warp(Warp& warp) {
-    auto& block = *warp.block;
-    for (std::uint32_t w = 0; w < block.warp_count; ++w) {
-      if (gang_.warps[block.first_warp + w].alive != 0) return;
-    }
-    block.exited = true;
-    check_exit(block);
-  }
-
   void report_deadlock() {
     for (auto& warp : gang_.warps) {
       if (warp.alive == 0) continue;
@@ -180,6 +179,15 @@ class GangRunner {
       });
       warp.alive = 0;
     }
+  }
+
+  void finish_warp(Warp& warp) {
+    auto& block = *warp.block;
+    for (std::uint32_t w = 0; w < block.warp_count; ++w) {
+      if (gang_.warps[block.first_warp + w].alive != 0) return;
+    }
+    block.exited = true;
+    check_exit(block);
   }
 
   void place(Block& block, std::uint64_t index) const {
@@ -338,16 +346,20 @@ void run_gangs(Launch& launch) {
       current->start(gang * per_gang);
     }
     if (current->run(patience)) {
-      std::erase_if(resident, [](auto& waiting) { return waiting->run(1); });
+      std::erase_if(resident, [](auto& waiting) { return waiting->run(slice); });
     } else {
-      resident.push_back(std::move(current));
+      resident.push_back(std::exchange(current, nullptr));
     }
   }
-  for (std::uint64_t turns = 0; !resident.empty() && !launch.aborted; ++turns) {
+  constexpr std::uint64_t turn = patience / 16;
+  for (std::uint64_t done = 0; !resident.empty() && !launch.aborted; done += turn * resident.size()) {
     const auto before = resident.size();
-    std::erase_if(resident, [](auto& waiting) { return waiting->run(16); });
-    if (resident.size() != before) turns = 0;
-    if (turns > limit) launch.aborted = true;
+    std::erase_if(resident, [](auto& waiting) { return waiting->run(turn); });
+    if (resident.size() != before) done = 0;
+    if (done > launch.schedule.instruction_limit) {
+      for (auto& waiting : resident) waiting->give_up();
+      launch.aborted = true;
+    }
   }
 }
 

@@ -199,7 +199,7 @@ void decode_multiply(Encoder& encoder) {
   encoder.out.mode = static_cast<std::uint8_t>(a);
   encoder.out.option = static_cast<std::uint8_t>(b);
   encoder.out.count = static_cast<std::uint8_t>(d);
-  const auto words = k / stretch;
+  const std::size_t words = k / stretch;
   const std::size_t sums = d == Type::f16 ? 2 : 4;
   vector_rows(encoder, 0, 0, sums, Type::b32);
   vector_rows(encoder, 1, 4, 2 * words, Type::b32);

@@ -10,8 +10,6 @@ namespace tigon::emulator {
 namespace {
 
 using ptx::OperandKind;
-using ptx::Space;
-using ptx::Type;
 
 constexpr std::uint8_t option_strong = 1;
 constexpr std::uint8_t option_acquire = 2;
@@ -23,7 +21,7 @@ void copy_in(Register* to, const Pointers& from, unsigned offset, Mask lanes) {
     for (unsigned lane = 0; lane < lanes_per_warp; ++lane) {
       Memory value;
       std::memcpy(&value, from[lane] + offset, sizeof value);
-      to[lane] = static_cast<Register>(value);
+      to[lane] = static_cast<Register>(value);  // NOLINT(bugprone-signed-char-misuse): bytes with a sign are meant
     }
     return;
   }
@@ -31,7 +29,7 @@ void copy_in(Register* to, const Pointers& from, unsigned offset, Mask lanes) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     Memory value;
     std::memcpy(&value, from[lane] + offset, sizeof value);
-    to[lane] = static_cast<Register>(value);
+    to[lane] = static_cast<Register>(value);  // NOLINT(bugprone-signed-char-misuse): bytes with a sign are meant
   }
 }
 
@@ -80,7 +78,7 @@ void load_element(Warp& warp, const Instruction& instruction, std::uint32_t row,
     default:
       for (Mask left = lanes; left != 0; left &= left - 1) {
         const auto lane = static_cast<unsigned>(std::countr_zero(left));
-        std::memcpy(warp.arena + row + lane * 16, from[lane] + offset, 16);
+        std::memcpy(warp.arena + row + std::size_t{lane} * 16, from[lane] + offset, 16);
       }
   }
 }
@@ -128,7 +126,7 @@ void store_element(const Warp& warp, const Instruction& instruction, std::uint32
     default:
       for (Mask left = lanes; left != 0; left &= left - 1) {
         const auto lane = static_cast<unsigned>(std::countr_zero(left));
-        std::memcpy(to[lane] + offset, warp.arena + row + lane * 16, 16);
+        std::memcpy(to[lane] + offset, warp.arena + row + std::size_t{lane} * 16, 16);
       }
   }
 }

@@ -37,12 +37,14 @@ void pack_row(Warp& warp, const Instruction& instruction) {
   for (unsigned i = 0; i < instruction.count; ++i) {
     const auto* from = warp.arena + instruction.operand[1 + i];
     for (unsigned lane = 0; lane < lanes_per_warp; ++lane) {
-      std::memcpy(whole + lane * instruction.bytes + i * part, from + lane * part, part);
+      std::memcpy(whole + std::size_t{lane} * instruction.bytes + std::size_t{i} * part,
+                  from + std::size_t{lane} * part, part);
     }
   }
   for (Mask left = warp.active; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
-    std::memcpy(to + lane * instruction.bytes, whole + lane * instruction.bytes, instruction.bytes);
+    std::memcpy(to + std::size_t{lane} * instruction.bytes, whole + std::size_t{lane} * instruction.bytes,
+                instruction.bytes);
   }
 }
 
@@ -54,7 +56,8 @@ void unpack_row(Warp& warp, const Instruction& instruction) {
     auto* to = warp.arena + instruction.operand[1 + i];
     for (Mask left = warp.active; left != 0; left &= left - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(left));
-      std::memcpy(to + lane * part, whole + lane * instruction.bytes + i * part, part);
+      std::memcpy(to + std::size_t{lane} * part, whole + std::size_t{lane} * instruction.bytes + std::size_t{i} * part,
+                  part);
     }
   }
 }

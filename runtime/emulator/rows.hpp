@@ -57,7 +57,7 @@ inline Mask pack(const Row<std::uint8_t>& truth) {
   Mask mask = 0;
   for (unsigned part = 0; part < 4; ++part) {
     std::uint64_t word = 0;
-    std::memcpy(&word, truth.lane + 8 * part, 8);
+    std::memcpy(&word, truth.lane + std::size_t{8} * part, 8);
     mask |= static_cast<Mask>(word * 0x0102040810204080 >> 56) << (8 * part);
   }
   return mask;

@@ -16,6 +16,8 @@ struct Schedule {
   // Moves the results of approximate instructions within their documented error, and sums of mma into another order,
   // by the seed and the operands alone: equal operands still give equal results.
   bool perturb = false;
+  // Warp instructions without any block finishing, after which a launch is given up as one that never ends.
+  std::uint64_t instruction_limit = std::uint64_t{1} << 27;
 };
 
 // A small generator with the same numbers everywhere (splitmix64).

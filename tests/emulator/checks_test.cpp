@@ -133,6 +133,13 @@ TEST_CASE("trap stops the kernel") {
 TEST_CASE("asynchronous copies that are not waited for") {
   const std::string copy = "cp.async.ca.shared.global [%r3], [%rd1], 16; cp.async.commit_group;";
   CHECK(always(faults_of(copy + "ld.shared.u32 %r5, [%r3];", {1, 1}), Fault::copy_pending));
+  // A second copy into bytes that hold an earlier one's is pending again, a whole warp side by side as well.
+  const std::string rows =
+      "mad.lo.u32 %r5, %r1, 8, %r3; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd2, %rd1, %rd2; "
+      "cp.async.ca.shared.global [%r5], [%rd2], 8; cp.async.wait_all; "
+      "cp.async.ca.shared.global [%r5], [%rd2], 8; ";
+  CHECK(always(faults_of(rows + "ld.shared.u32 %r6, [%r5];"), Fault::copy_pending));
+  CHECK(faults_of(rows + "cp.async.wait_all; ld.shared.u32 %r6, [%r5];").ever.empty());
   CHECK(always(faults_of(copy + "cp.async.wait_group 1; ld.shared.u32 %r5, [%r3];", {1, 1}), Fault::copy_pending));
   CHECK(faults_of(copy + "cp.async.wait_group 0; ld.shared.u32 %r5, [%r3];", {1, 1}).ever.empty());
   CHECK(faults_of("cp.async.ca.shared.global [%r3], [%rd1], 8; cp.async.wait_all; ld.shared.u32 %r5, [%r3+4];", {1, 1})
@@ -157,4 +164,24 @@ TEST_CASE("a warp that spins on another's flag does not stop the others") {
           "st.global.u32 [%rd2], %r5; ret;\nSET: setp.eq.u32 %p3, %r1, 32; @%p3 st.volatile.shared.u32 [%r3], 77;",
       {1, 64});
   CHECK(words[31] == 77);
+}
+
+TEST_CASE("a block that waits for another's flag lets that one start") {
+  // Block 0 waits for what the last block writes.
+  const auto words = words_of(
+      "setp.eq.u32 %p1, %r2, 0; @!%p1 bra SET;\nWAIT: ld.acquire.gpu.global.u32 %r5, [%rd1]; setp.ne.u32 %p2, %r5, 77; "
+      "@%p2 "
+      "bra WAIT; ld.global.u32 %r6, [%rd1+8]; st.global.u32 [%rd1+4], %r6; ret;\n"
+      "SET: setp.eq.u32 %p3, %r2, 3; @!%p3 bra END; st.global.u32 [%rd1+8], 5; st.release.gpu.global.u32 [%rd1], "
+      "77;\nEND:",
+      {4, 1});
+  CHECK(words[1] == 5);
+}
+
+TEST_CASE("a kernel that never ends is given up") {
+  Runner runner(small_kernel("LOOP: ld.volatile.global.u32 %r5, [%rd1]; setp.eq.u32 %p1, %r5, 0; @%p1 bra LOOP;"));
+  runner.machine.schedule.instruction_limit = 1 << 16;
+  CHECK_FALSE(runner.run("test", {2, 1}, runner.put(std::vector<std::uint32_t>(1, 0))));
+  CHECK(runner.reported(Fault::deadlock));
+  CHECK_THAT(runner.reports(), Catch::Contains("no block has finished for 65536 instructions"));
 }
