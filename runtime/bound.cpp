@@ -1,6 +1,7 @@
 // Prepares every step for fixed extents: parameter blocks with their constant cells filled in, patches for the rest.
 #include "runtime/bound.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "runtime/cpu/parallel.hpp"
@@ -107,6 +108,10 @@ struct Bound::Parts {
   std::int64_t bytes = 0;
   std::int64_t launches = 0, matmuls = 0;
   int workers = 1;
+  // Zeros that stand in for arguments and outputs without elements, by buffer, where kernels look along an empty axis:
+  // those buffers may be null.
+  std::unique_ptr<void, decltype(&std::free)> zeros{nullptr, &std::free};
+  std::vector<bool> stands_in;
 
   struct Context {  // while preparing: extents as the steps see them, and the chunked axes around them
     dsl::Extents local;
@@ -128,6 +133,27 @@ struct Bound::Parts {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (!outputs[i].empty()) strides[plan.output_buffers[i]] = outputs[i];
     }
+  }
+
+  void prepare_zeros() {
+    const plan::Plan& plan = program->plan;
+    const AxisSet looked_up = plan::looked_up_axes(plan);
+    stands_in.assign(plan.buffers.size(), false);
+    std::int64_t most = 0;
+    for (std::size_t id = 0; id < plan.buffers.size(); ++id) {
+      const plan::Buffer& buffer = plan.buffers[id];
+      if (buffer.home == plan::Home::workspace) continue;
+      std::int64_t reach = 1;  // elements up to the last place that can be read
+      for (std::size_t d = 0; d < buffer.axes.size(); ++d) {
+        const std::int64_t extent = extents[buffer.axes[d]];
+        if (extent == 0 && looked_up.contains(buffer.axes[d])) stands_in[id] = true;
+        reach += std::max<std::int64_t>(extent - 1, 0) * std::abs(strides[id][d]);
+      }
+      if (stands_in[id]) most = std::max(most, reach * size_of(buffer.dtype));
+    }
+    if (most == 0) return;
+    zeros.reset(std::calloc(static_cast<std::size_t>(most), 1));
+    if (zeros == nullptr) throw std::bad_alloc();
   }
 
   static void find_chunks(const std::vector<plan::Step>& steps, dsl::Extents& chunked) {
@@ -308,6 +334,7 @@ struct Bound::Parts {
 
   std::byte* address(const PointerPatch& patch, const Run& run) const {
     const plan::Buffer& buffer = program->plan.buffers[patch.buffer];
+    if (stands_in[patch.buffer]) return static_cast<std::byte*>(zeros.get());
     std::byte* base = nullptr;
     switch (buffer.home) {
       case plan::Home::argument:
@@ -415,6 +442,7 @@ Bound::Bound(std::shared_ptr<const Program> program, dsl::Extents extents, const
   parts.workers = std::max(1, std::max(worker_limit(), machine().cores));
   parts.layout = plan::layout_workspace(parts.program->plan, parts.extents);
   parts.prepare_strides(input_strides, output_strides);
+  parts.prepare_zeros();
   parts.steps = parts.prepare(parts.program->plan.steps, {parts.extents, AxisSet()});
   parts.scratch_bytes = (parts.scratch_bytes + 63) / 64 * 64;
   parts.bytes = parts.layout.bytes + parts.scratch_bytes + (parts.frame_cells * 8 + 63) / 64 * 64;

@@ -145,6 +145,10 @@ dsl::Extents bind_extents(const Plan& plan, const dsl::Extents& given);
 std::int64_t element_count(const Buffer& buffer, const dsl::Extents& extents);
 std::vector<std::int64_t> dense_strides(const Buffer& buffer, const dsl::Extents& extents);
 
+// The axes along which kernels look elements up. Where such an axis is empty, a kernel still reads the place that its
+// first element would have, and does not use what it finds there.
+dsl::AxisSet looked_up_axes(const Plan& plan);
+
 // Offsets of the workspace buffers by BufferId (others 0) and the total, 64-byte aligned; lives that do not overlap
 // share.
 struct WorkspaceLayout {

@@ -96,6 +96,14 @@ std::vector<std::int64_t> dense_strides(const Buffer& buffer, const dsl::Extents
   return strides;
 }
 
+dsl::AxisSet looked_up_axes(const Plan& plan) {
+  dsl::AxisSet axes;
+  for (const Kernel& kernel : plan.kernels) {
+    for (const dsl::GatherInfo& info : kernel.graph.gathers) axes |= dsl::AxisSet::of(info.axis);
+  }
+  return axes;
+}
+
 WorkspaceLayout layout_workspace(const Plan& plan, const dsl::Extents& extents) {
   constexpr std::int64_t alignment = 64;
   std::vector<std::int64_t> chunk(plan.axes.size(), -1);
@@ -112,12 +120,16 @@ WorkspaceLayout layout_workspace(const Plan& plan, const dsl::Extents& extents) 
     BufferId buffer;
     std::int64_t bytes;
   };
+  const dsl::AxisSet looked_up = looked_up_axes(plan);
   std::vector<Item> items;
   for (BufferId id = 0; id < plan.buffers.size(); ++id) {
     const Buffer& buffer = plan.buffers[id];
     if (buffer.home != Home::workspace || buffer.first_step < 0) continue;
     dsl::Extents at = extents;
     for (const AxisId axis : buffer.chunked) at[axis] = chunk[axis];
+    for (const AxisId axis : buffer.axes) {
+      if (looked_up.contains(axis)) at[axis] = std::max<std::int64_t>(at[axis], 1);
+    }
     const std::int64_t bytes = element_count(buffer, at) * size_of(buffer.dtype);
     items.push_back({id, (bytes + alignment - 1) / alignment * alignment});
   }
