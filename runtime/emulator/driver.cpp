@@ -239,7 +239,10 @@ Result Driver::launch(Kernel* kernel, const LaunchShape& shape, Stream* stream, 
   } else if (!bytes.empty()) {
     return fail(invalid_value, "a launch without its arguments");
   }
-  return enqueue(stream, [this, &program, shape, bytes] { run_now(program, shape, bytes); });
+  return enqueue(stream, [this, kernel, shape, bytes] {
+    // A graph may outlive the library of its kernels.
+    if (kernels.count(kernel) != 0) run_now(*kernel->program, shape, bytes);
+  });
 }
 
 }  // namespace tigon::emulator::driver

@@ -5,7 +5,8 @@
 
 namespace tigon::emulator {
 
-LoadedModule::LoadedModule(std::string_view ptx, Machine& machine) : machine_(machine) {
+// Once the first constructor is through, the destructor frees the variables of a module that fails to load.
+LoadedModule::LoadedModule(std::string_view ptx, Machine& machine) : LoadedModule(machine) {
   const auto module = ptx::parse(ptx);
   target_ = module.target;
   SymbolAddresses symbols;

@@ -34,6 +34,7 @@ class LoadedModule {
   [[nodiscard]] const std::string& target() const { return target_; }
 
  private:
+  explicit LoadedModule(Machine& machine) : machine_(machine) {}
   Machine& machine_;
   std::string target_;
   std::map<std::string, std::unique_ptr<Program>, std::less<>> kernels_;

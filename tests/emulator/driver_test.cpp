@@ -129,6 +129,7 @@ TEST_CASE("unknown instructions and modifiers fail when they are loaded, with th
   CHECK_THAT(load(replaced("%r5;\n  .loc", "%rd5;\n  .loc")), Catch::Contains("%rd5 has 8 bytes"));
   CHECK_THAT(load(replaced("[step]", "[stride]")), Catch::Contains("unknown symbol stride"));
   CHECK_THAT(load(replaced("ret;", "ret")), Catch::Contains("PTX line"));
+  CHECK(tigon::emulator::live_allocations() == 0);
 }
 
 TEST_CASE("faults become the driver's errors, stay until they are cleared, and name the CUDA line") {

@@ -144,6 +144,7 @@ TEST_CASE("a captured graph runs when it is launched, as often as it is") {
   session.get(&result, a, 4);
   CHECK(result == 6);
   CHECK(call<api::GraphExec*>("cuGraphExecDestroy", exec) == api::success);
+  CHECK(call<api::GraphExec*, api::Stream*>("cuGraphLaunch", exec, stream) == api::invalid_value);
 }
 
 TEST_CASE("events tell when work has happened") {

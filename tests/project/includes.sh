@@ -15,6 +15,7 @@ codegen/plan|codegen/plan codegen/schedule codegen/loops dsl tigon
 codegen/lower|codegen/lower codegen/loops dsl tigon
 codegen/llvm|codegen/llvm codegen/lower codegen/loops dsl tigon
 codegen/cuda|codegen/cuda codegen/lower codegen/loops dsl tigon
+runtime/emulator|runtime/emulator
 runtime|runtime codegen dsl tigon
 ops|ops dsl tigon
 examples|runtime codegen dsl tigon
@@ -47,17 +48,19 @@ check() {
 
 sample=$(mktemp -d)
 trap 'rm -rf "$sample"' EXIT
-mkdir -p "$sample"/{include/tigon,dsl/reference,codegen/loops,examples}
+mkdir -p "$sample"/{include/tigon,dsl/reference,codegen/loops,runtime/emulator,examples}
 echo '#include "dsl/graph.hpp"' >"$sample/include/tigon/bad.hpp"
 printf '%s\n' '#include "tigon/axis.hpp"' '#include "graph.hpp"' '#include "dsl/reference/evaluate.hpp"' \
   >"$sample/dsl/bad.cpp"
 echo '#include "dsl/reference/pull.hpp"' >"$sample/dsl/reference/good.cpp"
 echo '#include "codegen/plan/plan.hpp"' >"$sample/codegen/loops/bad.cpp"
 echo '#include "ops/registry.hpp"' >"$sample/examples/bad.cpp"
+echo '#include "tigon/error.hpp"' >"$sample/runtime/emulator/bad.cpp"
 expected='codegen/loops/bad.cpp:1: "codegen/plan/plan.hpp"
 dsl/bad.cpp:3: "dsl/reference/evaluate.hpp"
 examples/bad.cpp:1: "ops/registry.hpp"
-include/tigon/bad.hpp:1: "dsl/graph.hpp"'
+include/tigon/bad.hpp:1: "dsl/graph.hpp"
+runtime/emulator/bad.cpp:1: "tigon/error.hpp"'
 found=$(check "$sample")
 if [[ $found != "$expected" ]]; then
   printf 'the rule itself is broken; on its sample it found\n%s\ninstead of\n%s\n' "$found" "$expected"
