@@ -48,8 +48,8 @@ std::map<std::string, bool> texts_of(const OpEntry& entry) {
   return texts;
 }
 
-// The newest LLVM takes every text, the others those of each op's first dtype.
-void check_target(const std::string& target, std::uint16_t elf_machine, const std::string& vector) {
+// The newest LLVM takes every text; the others, where asked for, those of each op's first dtype.
+void check_target(const std::string& target, std::uint16_t elf_machine, const std::string& vector, bool every_llvm) {
   const WrittenFor written(target);
   for (const OpEntry* entry : catalogue()) {
     INFO(entry->name << " for " << target);
@@ -59,7 +59,7 @@ void check_target(const std::string& target, std::uint16_t elf_machine, const st
     for (const auto& [text, of_first_dtype] : texts) {
       vectors |= text.find(vector) != std::string::npos;
       for (const auto& compiler : testing::installed_llvms()) {
-        if (!of_first_dtype && compiler != testing::installed_llvms().front()) break;
+        if (!(every_llvm && of_first_dtype) && compiler != testing::installed_llvms().front()) break;
         INFO("LLVM " << compiler->version() << "\n" << text);
         try {
           // Undefined symbols, calls of a library that no kernel has, would throw.
@@ -76,8 +76,8 @@ void check_target(const std::string& target, std::uint16_t elf_machine, const st
 }  // namespace
 
 TEST_CASE("kernels of the catalogue are written and assembled for AArch64") {
-  check_target("aarch64", EM_AARCH64, "<4 x float>");
+  check_target("aarch64", EM_AARCH64, "<4 x float>", true);
 }
 TEST_CASE("kernels of the catalogue are written and assembled for AVX-512") {
-  check_target("x86-64-v4", EM_X86_64, "<16 x float>");
+  check_target("x86-64-v4", EM_X86_64, "<16 x float>", false);
 }
