@@ -83,7 +83,7 @@ std::string Printer::signature() const {
     if (s.kind == loops::SlotKind::origin) comment = "index of this launch's first among all";
     if (s.kind == loops::SlotKind::global_extent) comment = "in all launches together";
     if (s.kind == loops::SlotKind::partitions) comment = fmt::format("blocks of part {}", s.part);
-    if (s.kind == loops::SlotKind::partitions && lowered_.slots.size() > 0) {
+    if (s.kind == loops::SlotKind::partitions && !lowered_.slots.empty()) {
       std::size_t parts = 0;
       for (const loops::Slot& other : lowered_.slots) parts += other.kind == loops::SlotKind::partitions ? 1 : 0;
       if (parts == 1) comment = "blocks";

@@ -4,7 +4,6 @@
 #include "kernels.hpp"
 
 using namespace emulator_test;
-using tigon::emulator::Schedule;
 using tigon::emulator::SpecialFunction;
 
 namespace {
