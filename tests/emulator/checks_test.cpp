@@ -185,3 +185,15 @@ TEST_CASE("a kernel that never ends is given up") {
   CHECK(runner.reported(Fault::deadlock));
   CHECK_THAT(runner.reports(), Catch::Contains("no block has finished for 65536 instructions"));
 }
+
+TEST_CASE("another block's shared memory is touched before that block may exit") {
+  // Block 0 of each cluster reads what block 1 wrote; only the last barrier keeps block 1 there.
+  const std::string read =
+      "mov.u32 %r5, %cluster_ctarank; st.shared.u32 [%r3], %r5; barrier.cluster.arrive; barrier.cluster.wait; "
+      "setp.eq.u32 "
+      "%p1, %r5, 0; mapa.shared::cluster.u32 %r6, %r3, 1; @%p1 ld.shared::cluster.u32 %r7, [%r6];";
+  CHECK(always(faults_of(read, {4, 1, 0, 2}), Fault::block_exited));
+  CHECK(faults_of(read + "barrier.cluster.arrive.release; barrier.cluster.wait.acquire;", {4, 1, 0, 2}).ever.empty());
+  CHECK(always(faults_of("mapa.shared::cluster.u32 %r6, %r3, 5; st.shared::cluster.u32 [%r6], 1;", {2, 1, 0, 2}),
+               Fault::out_of_bounds));
+}

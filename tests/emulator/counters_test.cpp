@@ -54,6 +54,11 @@ TEST_CASE("sectors of global memory") {
   CHECK(counters.global_sectors == 5);
   CHECK(counters.global_ideal_sectors == 4);
 
+  // Every second word: four to a sector.
+  counters = count("mad.lo.u64 %rd3, %rd2, 8, %rd1; ld.global.u32 %r3, [%rd3];");
+  CHECK(counters.global_sectors == 8);
+  CHECK(counters.global_ideal_sectors == 4);
+
   // A stride of 64 bytes: a sector for every lane.
   counters = count("mad.lo.u64 %rd3, %rd2, 64, %rd1; ld.global.u32 %r3, [%rd3];");
   CHECK(counters.global_sectors == 32);
@@ -101,6 +106,15 @@ TEST_CASE("instructions, lanes and special functions") {
   CHECK(counters.warp_instructions == 12);
   CHECK(counters.lane_instructions == 12 * 32 - 2 * 24);
   CHECK(counters.opcodes.at("ex2.approx.ftz.f32") == 1);
+}
+
+TEST_CASE("lanes that took different branches run together again where they meet") {
+  const auto counters = count(
+      ".reg .pred %p; setp.lt.u32 %p, %r1, 16; @%p bra MEET; add.u32 %r3, %r1, 1;\n"
+      "MEET: add.u32 %r4, %r1, 1; add.u32 %r5, %r1, 1; add.u32 %r6, %r1, 1;");
+  // Four instructions of the frame, three before the lanes meet, three after, and the return: each once.
+  CHECK(counters.warp_instructions == 4 + 3 + 3 + 1);
+  CHECK(counters.lane_instructions == (4 + 3 + 3 + 1) * 32 - 16 - 16);
 }
 
 TEST_CASE("counters are the same under every schedule") {
