@@ -95,8 +95,9 @@ std::string Printer::signature() const {
     lines.push_back({fmt::format("{} {}", type_text(lowered_.scalars[id].dtype), scalar_names_[id]), {}});
   std::size_t widest = 0;
   for (const Line& l : lines) widest = std::max(widest, l.type_and_name.size());
+  // At least one block at a time: without a number, ptxas may spill registers so that more blocks fit.
   std::string text =
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({})\n{}(", lowered_.threads, lowered_.name);
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}, 1)\n{}(", lowered_.threads, lowered_.name);
   for (std::size_t n = 0; n < lines.size(); ++n) {
     const bool last = n + 1 == lines.size();
     std::string written = (n == 0 ? "\n" : "") + std::string("    ") + lines[n].type_and_name + (last ? ")" : ",");

@@ -121,6 +121,10 @@ T floor_rem(T a, T b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 )"},
+    {"rsqrt", "", ""},  // CUDA has it for f32
+    {"rsqrt64", "", R"(
+double rsqrt64(double x) { return 1.0 / sqrt(x); }
+)"},
     {"sigmoid", "", R"(
 float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 )"},
@@ -169,7 +173,7 @@ struct Function {
 
 constexpr Function functions[] = {
     {"tigon_sqrt", "sqrtf", "sqrt", ""},
-    {"tigon_rsqrt", "rsqrtf", "rsqrt", ""},
+    {"tigon_rsqrt", "rsqrtf", "rsqrt64", "rsqrt", true},
     {"tigon_exp", "expf", "exp", ""},
     {"tigon_expm1", "expm1f", "expm1", ""},
     {"tigon_log", "logf", "log", ""},

@@ -156,6 +156,8 @@ class CudaLowering {
   ValueId integer(std::int64_t value);                                             // i32 where it fits
   ValueId as(DType dtype, ValueId value) { return emit_.cast(dtype, value, out_.values[value].name); }
   Range range(ExprId id);
+  // Where id is floor(p * n / partitions) with p a partition or the next one: {p, n}.
+  std::optional<std::pair<ExprId, ExprId>> share(ExprId id) const;
   std::int64_t multiple_of(ExprId id) const;  // a number that divides it
   bool varies(ExprId id);
   std::string hint(ExprId id) const;

@@ -14,6 +14,7 @@ using loops::ExprKind;
 namespace {
 
 constexpr std::int64_t largest_extent = largest_cuda_extent;
+constexpr std::int64_t most_partitions = (1 << 15) - 1;  // squared, they fit into 32 bits
 
 std::int64_t bounded(__int128 x) {
   if (x > Range::far) return Range::far;
@@ -57,7 +58,7 @@ Range CudaLowering::range(ExprId id) {
     case ExprKind::slot: {
       const loops::SlotKind kind = nest_.slots[e.payload].kind;
       if (kind == loops::SlotKind::partitions)
-        result = {1, largest_extent};
+        result = {1, most_partitions};
       else if (kind != loops::SlotKind::stride)
         result = {0, largest_extent};
       break;
@@ -65,7 +66,7 @@ Range CudaLowering::range(ExprId id) {
     case ExprKind::loop_index: {
       const loops::Loop* loop = loops_.at(e.payload);
       if (loop->bind == loops::Bind::grid)
-        result = {0, largest_extent - 1};
+        result = {0, most_partitions - 1};
       else
         result = {range(loop->begin).low, bounded(static_cast<__int128>(range(loop->end).high) - 1)};
       break;
@@ -75,6 +76,10 @@ Range CudaLowering::range(ExprId id) {
       break;
     case ExprKind::operation: {
       if (e.dtype != DType::i64) break;
+      if (const auto parts = share(id)) {
+        result = {0, range(parts->second).high};
+        break;
+      }
       const Range a = range(args[0]);
       const Range b = args.size() > 1 ? range(args[1]) : Range{};
       const auto wide = [](std::int64_t x) { return static_cast<__int128>(x); };
@@ -124,6 +129,33 @@ Range CudaLowering::range(ExprId id) {
   }
   ranges_[id] = result;
   return result;
+}
+
+std::optional<std::pair<ExprId, ExprId>> CudaLowering::share(ExprId id) const {
+  const auto is_operation = [&](ExprId at, ScalarOp op) {
+    return nest_.exprs[at].kind == ExprKind::operation && nest_.exprs[at].op == op;
+  };
+  if (!is_operation(id, ScalarOp::floor_div)) return std::nullopt;
+  const auto args = loops::args_of(nest_, id);
+  const Expr& divisor = nest_.exprs[args[1]];
+  const bool by_partitions =
+      divisor.kind == ExprKind::slot && nest_.slots[divisor.payload].kind == loops::SlotKind::partitions;
+  if (!by_partitions || !is_operation(args[0], ScalarOp::mul)) return std::nullopt;
+  const auto is_partition = [&](ExprId at) {
+    const Expr& e = nest_.exprs[at];
+    return e.kind == ExprKind::loop_index && loops_.at(e.payload)->bind == loops::Bind::grid;
+  };
+  const auto factors = loops::args_of(nest_, args[0]);
+  for (std::size_t side = 0; side < 2; ++side) {
+    const ExprId p = factors[side];
+    bool own = is_partition(p);
+    if (is_operation(p, ScalarOp::add)) {
+      const auto sum = loops::args_of(nest_, p);
+      own = is_partition(sum[0]) && nest_.exprs[sum[1]].kind == ExprKind::constant && nest_.exprs[sum[1]].integer == 1;
+    }
+    if (own) return std::pair(p, factors[1 - side]);
+  }
+  return std::nullopt;
 }
 
 std::int64_t CudaLowering::multiple_of(ExprId id) const {
@@ -244,6 +276,16 @@ ValueId CudaLowering::compute(ExprId id) {
     if (e.dtype == DType::i64 && !is_floating(nest_.exprs[args[0]].dtype) && range(id).fits_i32())
       return as(DType::i32, inner);
     return emit_.cast(e.dtype, inner, hint(id));
+  }
+  if (const auto parts = share(id)) {
+    // floor(p n / P) = p floor(n / P) + floor(p (n mod P) / P), all of it in 32 bits where n is.
+    const ValueId p = value(parts->first);
+    const ValueId n = value(parts->second);
+    const ValueId count = value(args[1]);
+    const ValueId quotient = whole(ScalarOp::floor_div, n, count, "each");
+    const ValueId rest = whole(ScalarOp::rem, n, count, "more");
+    const ValueId uneven = whole(ScalarOp::floor_div, whole(ScalarOp::mul, p, as(DType::i32, rest)), count);
+    return whole(ScalarOp::add, whole(ScalarOp::mul, p, quotient), uneven, hint(id));
   }
   std::vector<ValueId> operands;
   for (const ExprId arg : args) operands.push_back(value(arg));

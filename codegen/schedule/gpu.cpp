@@ -22,7 +22,10 @@ namespace {
 constexpr int vector_bytes = 16;         // of the widest access to memory
 constexpr int vectors_in_flight = 4;     // per thread and row, before a row gets more threads
 constexpr int most_vectors = 8;          // held in registers by one thread
-constexpr int held_bytes = 128;          // of a thread's registers for rows, and as many for sums over rows
+constexpr int most_elements = 32;        // of those: 16-bit ones are often held widened
+constexpr int most_held_bytes = 128;     // of a thread's registers for rows, and as many for sums over rows
+constexpr int working_registers = 48;    // of a thread, for everything else
+constexpr int block_registers = 65536;   // of a multiprocessor, which one block may have alone
 constexpr std::int64_t short_row = 256;  // elements; longer rows keep wide vectors and a ragged end
 
 std::int64_t power_at_least(std::int64_t n) {
@@ -49,6 +52,7 @@ class ThreadBinder {
       part.threads = threads;
       part.group = wishes[number].whole_block ? threads : wishes[number].group;
       count_blocks(part, number, wishes[number]);
+      held_ = 0;
       hold_sums(part);
       each_rows_loop(part.grid.body, [&](Loop& rows) { hold_rows(part, rows); });
     }
@@ -234,7 +238,7 @@ class ThreadBinder {
       width = std::max(width, natural_width(*lanes.loop));
     }
     double units = 0;
-    bool merges_into_memory = false;
+    bool merges_into_memory = false, folds = false;
     for (const Lanes& lanes : all) {
       lanes.loop->width = has_inner(*lanes.loop) ? 1 : widths[{lanes.loop->begin, lanes.loop->end}];
       result.width = std::max(result.width, lanes.loop->width);
@@ -243,13 +247,15 @@ class ThreadBinder {
     }
     loops::each_statement(part.grid.body, [&](const Statement& s) {
       const auto* store = std::get_if<loops::StoreState>(&s.node);
+      const auto* loop = std::get_if<Loop>(&s.node);
+      folds = folds || (loop != nullptr && !loop->folds.empty());
       merges_into_memory = merges_into_memory || (store != nullptr && store->mode == loops::StoreMode::accumulate);
     });
     const auto needed = static_cast<std::int64_t>(units);
     result.whole_block = !result.has_rows || merges_into_memory || needed > 32 * vectors_in_flight;
     if (result.whole_block) {
       const std::int64_t threads = power_at_least((needed + vectors_in_flight - 1) / vectors_in_flight);
-      result.threads = static_cast<int>(std::clamp<std::int64_t>(threads, 64, 1024));
+      result.threads = static_cast<int>(std::clamp<std::int64_t>(threads, 64, folds ? 512 : 256));
       result.group = result.threads;
     } else {
       result.group = static_cast<int>(std::min<std::int64_t>(32, power_at_least(std::max<std::int64_t>(1, needed))));
@@ -278,7 +284,7 @@ class ThreadBinder {
     if (extent <= 0 || extent % loop.width != 0 || has_inner(loop)) return 0;
     const std::int64_t places = static_cast<std::int64_t>(team) * loop.width;
     const std::int64_t vectors = (extent + places - 1) / places;
-    return vectors <= most_vectors ? static_cast<int>(vectors) : 0;
+    return vectors <= most_vectors && vectors * loop.width <= most_elements ? static_cast<int>(vectors) : 0;
   }
 
   void replace(Block& block, std::map<ExprId, ExprId> known) {
@@ -314,7 +320,7 @@ class ThreadBinder {
         reading.loads.push_back(id);
       }
     }
-    int held = 0;
+    int held = 0;  // by this loop
     for (const auto& [key, reading] : readings) {
       if (reading.passes.size() < 2) continue;
       const loops::Parameter& parameter = nest_.parameters[key.first];
@@ -323,12 +329,15 @@ class ThreadBinder {
       const Loop first = std::get<Loop>(rows.body[reading.passes[0]].node);
       const int vectors = counted(first, part.group);
       const int bytes = vectors * first.width * size_of(dtype);
-      if (held + bytes > held_bytes || !stored_late(rows.body, key.first, reading.passes.back())) continue;
+      if (held + bytes > most_held_bytes || bytes > room(part) ||
+          !stored_late(rows.body, key.first, reading.passes.back()))
+        continue;
       const bool alike = std::all_of(reading.passes.begin(), reading.passes.end(), [&](std::size_t at) {
         return std::get<Loop>(rows.body[at].node).width == first.width;
       });
       if (!alike) continue;
       held += bytes;
+      held_ += bytes;
       const loops::StageId stage = builder_.stage(
           {.name = name, .dtype = dtype, .extents = {nest_.exprs[first.end].integer}, .keep = loops::Keep::lane});
       for (std::size_t pass = 0; pass < reading.passes.size(); ++pass) {
@@ -375,8 +384,10 @@ class ThreadBinder {
       for (const loops::ParameterId id : target.parameters)
         bytes += vectors * start->width * size_of(nest_.parameters[id].dtype);
       std::vector<Loop*> updates;
-      if (held + bytes > held_bytes || !find_updates(grid, target, *start, updates)) continue;
+      if (held + bytes > most_held_bytes || bytes > room(part) || !find_updates(grid, target, *start, updates))
+        continue;
       held += bytes;
+      held_ += bytes;
       hold(*start, target, vectors, updates);
       // Stored when the rows are done.
       Loop end = builder_.loop(start->name, Bind::lanes, start->begin, start->end);
@@ -389,6 +400,12 @@ class ThreadBinder {
       end.body.push_back({store});
       grid.push_back({std::move(end)});
     }
+  }
+
+  int held_ = 0;  // bytes of a thread's registers, in this part
+  // Bytes that a thread of a block this large can still hold.
+  int room(const loops::Part& part) const {
+    return std::min(2 * most_held_bytes, (block_registers / part.threads - working_registers) * 4) - held_;
   }
 
   std::vector<loops::StageId> stages_;  // of the states being held, by slot

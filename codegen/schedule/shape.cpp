@@ -232,6 +232,8 @@ std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std:
     const AxisSet axes = graph.node(id).axes;
     if (result.role[id] == FoldRole::grid) continue;
     if (!axes.contains(rows)) return Refusal{"an output lacks an axis of the rows"};
+    if (shape.split_lanes && device.multiprocessors > 0 && !axes.contains(columns))
+      return Refusal{"blocks that share the lanes axis would all store an output without it"};
     if (!(rows | columns).contains(axes)) return Refusal{"an output carries an axis that no loop covers"};
   }
 

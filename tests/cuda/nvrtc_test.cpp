@@ -1,6 +1,7 @@
 // The NVRTC loader: what it finds, what it returns, and what it says when it finds nothing or a text is wrong.
 #include <thread>
 
+#include "runtime/nvrtc/resources.hpp"
 #include "support.hpp"
 #include "tigon/error.hpp"
 
@@ -122,4 +123,31 @@ TEST_CASE("compiling from several threads gives what one thread gives", "[nvrtc]
     CHECK(alone.ptx == together[static_cast<std::size_t>(i)].ptx);
     CHECK(alone.cubin == together[static_cast<std::size_t>(i)].cubin);
   }
+}
+
+TEST_CASE("registers, stack and shared memory are read from a cubin", "[nvrtc]") {
+  const NvrtcCompiler* compiler = nvrtc_or_skip();
+  if (compiler == nullptr) return;
+  // An array indexed at run time lies in the thread's stack.
+  const std::string text =
+      "extern \"C\" __global__ void lean(float* x) { x[threadIdx.x] += 1; }\n"
+      "extern \"C\" __global__ void heavy(float* x, int n) {\n"
+      "  __shared__ float tile[64];\n"
+      "  float own[50];\n"
+      "  for (int i = 0; i < 50; ++i) own[i] = 0;\n"
+      "  for (int i = 0; i < n; ++i) own[i * n % 50] += x[i];\n"
+      "  tile[threadIdx.x] = own[n];\n"
+      "  __syncthreads();\n"
+      "  x[threadIdx.x] = tile[n];\n"
+      "}\n";
+  const auto needs = runtime::cubin_resources(compiler->compile(text, "two").cubin);
+  REQUIRE(needs.count("lean") == 1);
+  REQUIRE(needs.count("heavy") == 1);
+  CHECK(needs.at("lean").stack_bytes == 0);
+  CHECK(needs.at("lean").registers > 0);
+  CHECK(needs.at("lean").shared_bytes == 0);
+  CHECK(needs.at("heavy").stack_bytes >= 200);
+  CHECK(needs.at("heavy").shared_bytes == 256);
+  const std::vector<std::byte> nonsense(100, std::byte{1});
+  CHECK_THROWS_AS(runtime::cubin_resources(nonsense), Error);
 }

@@ -1,5 +1,5 @@
-// Every op's kernels, forward and gradient, as CUDA text: NVRTC takes them without a warning, nothing lives in a
-// thread's local memory, and two processes print the same bytes.
+// Every op's kernels, forward and gradient, as CUDA text: NVRTC takes them without a warning, nothing is
+// spilled, and two processes print the same bytes.
 #include <unistd.h>
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "emitted.hpp"
+#include "runtime/nvrtc/resources.hpp"
 #include "support.hpp"
 #include "tigon/error.hpp"
 
@@ -36,8 +37,11 @@ void compile_all(const std::vector<Emitted>& kernels, const char* architecture) 
         const runtime::NvrtcBinary binary =
             compiler->compile(text.text, text.symbol, {.architecture = architecture, .warnings_are_errors = true});
         if (binary.ptx.find(".entry " + text.symbol) == std::string::npos) faults[i] = "the entry is missing";
-        if (!may_use_local_memory(text.text) && binary.ptx.find(".local") != std::string::npos)
-          faults[i] = "a thread's values lie in local memory\n" + text.text;
+        const runtime::KernelResources needs = runtime::cubin_resources(binary.cubin).at(text.symbol);
+        if (!may_use_local_memory(text.text) && needs.stack_bytes > 0)
+          faults[i] = fmt::format("{} bytes of a thread's values lie in memory\n{}", needs.stack_bytes, text.text);
+        if (needs.registers <= 0 || needs.registers > 255 || needs.shared_bytes > 48 * 1024)
+          faults[i] = fmt::format("{} registers, {} bytes shared", needs.registers, needs.shared_bytes);
       } catch (const Error& error) {
         faults[i] = std::string(error.what()) + "\n" + error.details().log;
       }
