@@ -112,6 +112,8 @@ CudaLowering::LanePlan CudaLowering::plan_lanes(const loops::Loop& loop) {
     else
       plan.loads.push_back(c.load);
   }
+  // Without vectors the elements are dealt out one by one.
+  if (loop.vectors == 0 && plan.loads.empty() && plan.stores.empty()) plan.width = 1;
   return plan;
 }
 
