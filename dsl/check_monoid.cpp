@@ -67,6 +67,19 @@ void check_monoid(const Monoid& monoid) {
       fail("merge(identity, s) is s, bit for bit", merge(monoid.identity, s), s);
     if (!close(merge(s, monoid.identity), s)) fail("merge(s, identity) is s", merge(s, monoid.identity), s);
   }
+  if (monoid.absorb_count > 0) {
+    constexpr std::size_t lifts = std::size(numbers);
+    for (std::size_t first = 0; first < states.size(); ++first) {
+      State inputs = states[first], merged = states[first];
+      for (int i = 0; i < monoid.absorb_count; ++i) {
+        const State& element = states[(first * 5 + static_cast<std::size_t>(i) * 3) % lifts];
+        inputs.insert(inputs.end(), element.begin(), element.end());
+        merged = merge(merged, element);
+      }
+      const State absorbed = run_program(monoid.absorb, inputs);
+      if (!close(absorbed, merged)) fail("absorb is the merges of its elements", absorbed, merged);
+    }
+  }
   states.resize(finite);
   states.push_back(merge(states[0], states[1]));
   states.push_back(monoid.identity);

@@ -36,13 +36,18 @@ struct Monoid {
   std::vector<double> identity{};   // one per slot; merge(identity, s) == s bitwise
   ScalarProgram lift{};   // inputs: the operands, then the element's global index along the (first) folded axis
   ScalarProgram merge{};  // inputs: the earlier state's slots, then the later state's
+  // Takes several elements into a state with less work than a merge for each; 0: by merges. Inputs: the state's slots,
+  // then the slots of each element's lift in turn. Equal to the merges up to rounding and the order of equals.
+  int absorb_count = 0;
+  ScalarProgram absorb{};
   std::vector<Finish> finishes{};
   bool commutative = true;  // false: states are merged in index order
   FoldAdjoint adjoint{};    // empty: no gradient; asking for one is an error that names the monoid
 };
 
 // The built-in table. sum's identity is -0.0 (its finish adds +0.0); logsumexp's state is (max, rest), where rest
-// leaves one maximal element out; argmax and argmin keep (value, index), ties to the lowest index, NaN first.
+// leaves one maximal element out: it is NaN for a NaN among the elements, and means nothing else beside a maximum of
+// +infinity; argmax and argmin keep (value, index), ties to the lowest index, NaN first.
 enum class BuiltinMonoid : std::uint8_t { sum, product, max, min, logsumexp, argmax, argmin, moments, any, all };
 inline constexpr int builtin_monoid_count = 10;
 const Monoid& builtin_monoid(BuiltinMonoid monoid);

@@ -106,9 +106,49 @@ Monoid truth(std::string name, double start, ScalarOp op) {
   return m;
 }
 
+// A contest for the place of the maximum: rest gets the exponential of each loser, and the winner's is what it leaves
+// out. Only the state's own rest is rescaled, once. Beside a maximum of +infinity rest may become anything but NaN; a
+// NaN among the elements may reach rest alone.
+ScalarProgram logsumexp_absorb(int count) {
+  ProgramBuilder p;
+  const Value top = p.input(0), rest = p.input(1);
+  std::vector<Value> losers;
+  const auto contest = [&](Value a, Value b) {
+    const Value second = below(a, b);
+    losers.push_back(choose(second, a, b));  // a NaN loses, unless it was the first
+    return choose(second, b, a);
+  };
+  std::vector<Value> winners;
+  for (int i = 0; i < count; ++i) winners.push_back(p.input(2 + 2 * i));
+  while (winners.size() > 1) {
+    std::vector<Value> next;
+    for (std::size_t i = 0; i + 1 < winners.size(); i += 2) next.push_back(contest(winners[i], winners[i + 1]));
+    winners = std::move(next);
+  }
+  const Value best = contest(top, winners[0]);
+  const Value zero = p.constant(0), one = p.constant(1);
+  const Value finite = p.apply(is_finite, {best});
+  const Value shift = choose(finite, best, zero);
+  std::vector<Value> terms;
+  for (const Value loser : losers) terms.push_back(p.apply(exp, {loser - shift}));
+  const Value last = terms.back();
+  while (terms.size() > 1) {
+    std::vector<Value> next;
+    for (std::size_t i = 0; i + 1 < terms.size(); i += 2) next.push_back(terms[i] + terms[i + 1]);
+    terms = std::move(next);
+  }
+  // The last loser is the state's own maximum, unless that has won.
+  const Value same = equals(top, best);
+  const Value fallen = choose(finite, last, zero);
+  const Value rescaled = rest * choose(same, one, fallen);
+  return p.finish({best, rescaled + terms[0]});
+}
+
 // State (max, rest): rest is the sum of exp(x - max) without one maximal element. Equal maxima skip the exponential, so
 // that two +infinities do not make NaN; a smaller maximum of -infinity adds nothing.
 Monoid logsumexp_monoid() {
+  // A rest is never negative, so that this is certain even where the rest is known to a bound only.
+  const auto not_nan = [](Value rest) { return rest.program->apply(less_equal, {rest.program->constant(-1), rest}); };
   Monoid m{.name = "logsumexp", .state = {ValueClass::element, ValueClass::element}, .identity = {-infinity, 0.0}};
   {
     ProgramBuilder p;
@@ -134,11 +174,22 @@ Monoid logsumexp_monoid() {
     const Value added_rest = (one + other) * e;
     m.merge = p.finish({big, kept + added_rest});
   }
+  m.absorb_count = 4;
+  m.absorb = logsumexp_absorb(m.absorb_count);
   {
     ProgramBuilder p;
-    const Value rest = p.input(1);
-    m.finishes = {{"max", ValueClass::element, identity()},
-                  {"log_rest", ValueClass::element, p.finish({p.apply(log1p, {rest})})}};
+    const Value top = p.input(0), rest = p.input(1);
+    const Value number = not_nan(rest);
+    m.finishes.push_back({"max", ValueClass::element, p.finish({choose(number, top, rest)})});
+  }
+  {
+    ProgramBuilder p;
+    const Value top = p.input(0), rest = p.input(1);
+    const Value infinite = equals(top, p.constant(infinity)), number = not_nan(rest);
+    const Value nothing = both(infinite, number);
+    const Value zero = p.constant(0);
+    const Value log_rest = p.apply(log1p, {rest});
+    m.finishes.push_back({"log_rest", ValueClass::element, p.finish({choose(nothing, zero, log_rest)})});
   }
   {
     ProgramBuilder p;

@@ -77,7 +77,8 @@ void write_exp(PreludeWriter& w) {
   const Value x = w.parameter("x", w.floating());
   const auto [shifted, r] = split_by_ln2(w, x);
   const Value one = w.number("one", 1.0);
-  const Value p = w.add("p", expm1_reduced(w, r), one);
+  const Value slope = w.fma("slope", w.polynomial("q", r, exp_coefficients(w)), r, one);
+  const Value p = w.fma("p", slope, r, one);
   w.result(scale_and_bound(w, x, p, shifted, w.pick(exp_lowest_f32, exp_lowest_f64),
                            w.pick(exp_highest_f32, exp_highest_f64)));
 }

@@ -117,6 +117,7 @@ struct Update {
 struct Merge {
   FoldId fold = 0;
   std::vector<ExprId> state;
+  bool lifted = false;  // `given` is the lift of one element: the monoid may absorb several such at once
 };
 enum class StoreMode : std::uint8_t { write, accumulate, in_place };
 // parameter[index] = value, or += value (accumulate: rounded once per store); in_place: what the block reads of the

@@ -30,6 +30,12 @@ void CpuLowering::collect_groups(const loops::Block& block, FoldId fold, LoopId 
   }
 }
 
+// Copies whose elements the fold takes in at once.
+int CpuLowering::absorb_count(FoldId fold, const LanePlan& plan) const {
+  const int count = nest_.monoids[nest_.folds[fold].monoid].absorb_count;
+  return count > 0 && plan.together % count == 0 ? count : 1;
+}
+
 void CpuLowering::add_variables(Group& group, FoldId fold, const LanePlan& plan) {
   const dsl::Monoid& monoid = nest_.monoids[nest_.folds[fold].monoid];
   group.width = plan.width;
@@ -44,7 +50,8 @@ void CpuLowering::add_variables(Group& group, FoldId fold, const LanePlan& plan)
     }
     return slots;
   };
-  for (int copy = 0; copy < plan.copies; ++copy) group.copies.push_back(add(plan.width));
+  group.absorbs = absorb_count(fold, plan);
+  for (int copy = 0; copy < plan.copies; copy += group.absorbs) group.copies.push_back(add(plan.width));
   group.tail_width = group.lanes == no_loop ? 0 : plan.tail;
   if (group.tail_width > 0) group.tail = add(group.tail_width);
 }
@@ -57,7 +64,7 @@ void CpuLowering::open_folds(const loops::Loop& loop) {
       open.masks_at_start = masks_;
       LanePlan plan;
       plan.width = lanes_->width;
-      plan.copies = lanes_->copies;
+      plan.copies = lanes_->copies;  // one element of each at a time: nothing to absorb
       open.groups.emplace_back();
       add_variables(open.groups.back(), fold, plan);
     } else {
@@ -85,6 +92,9 @@ void CpuLowering::lower_merge(const loops::Merge& merge) {
   for (Group& g : open.groups)
     if (!open.per_lane && g.lanes == here) group = &g;
 
+  const bool tail = lanes_ && lanes_->tail && !open.per_lane;
+  if (merge.lifted && group->absorbs > 1 && masks_.empty() && !tail && lanes_->copies % group->absorbs == 0)
+    return absorb(merge, *group);
   // Products that the program only adds to something are fused into that addition.
   std::vector<ExprId> products(slots, loops::no_expr);
   std::vector<Emitted> given(slots);
@@ -115,10 +125,8 @@ void CpuLowering::lower_merge(const loops::Merge& merge) {
   std::vector<std::string> names(slots, fold.name);
   const int copies = lanes_ ? lanes_->copies : 1;
   for (int copy = 0; copy < copies; ++copy) {
-    const bool tail = lanes_ && lanes_->tail && !open.per_lane;
-    const auto number =
-        static_cast<std::size_t>(copy) + static_cast<std::size_t>(lanes_ && !open.per_lane ? lanes_->accumulator : 0);
-    const std::vector<VariableId>& variables = tail ? group->tail : group->copies.at(number);
+    const int number = (copy + (lanes_ && !open.per_lane ? lanes_->accumulator : 0)) / group->absorbs;
+    const std::vector<VariableId>& variables = tail ? group->tail : group->copies.at(static_cast<std::size_t>(number));
     State inputs = read_state(variables, fold.name);
     const State old = inputs;
     std::vector<FusedInput> fused;
@@ -136,6 +144,24 @@ void CpuLowering::lower_merge(const loops::Merge& merge) {
       if (masked) result = emit_.operation(ScalarOp::where, {mask(copy), result, old[slot]}, fold.name);
       emit_.write(variables[slot], result);
     }
+  }
+}
+
+// The elements of several copies enter one accumulator together.
+void CpuLowering::absorb(const loops::Merge& merge, const Group& group) {
+  const loops::Fold& fold = nest_.folds[merge.fold];
+  const dsl::Monoid& monoid = nest_.monoids[fold.monoid];
+  std::vector<Emitted> given;
+  for (const ExprId slot : merge.state) given.push_back(value(slot));
+  for (int copy = 0; copy < lanes_->copies; copy += group.absorbs) {
+    const int number = (lanes_->accumulator + copy) / group.absorbs;
+    const std::vector<VariableId>& variables = group.copies.at(static_cast<std::size_t>(number));
+    State inputs = read_state(variables, fold.name);
+    for (int element = 0; element < group.absorbs; ++element)
+      for (const Emitted& slot : given) inputs.push_back(part(slot, copy + element));
+    const State absorbed =
+        run_program(monoid.absorb, inputs, fold.element, {}, std::vector<std::string>(variables.size(), fold.name));
+    for (std::size_t slot = 0; slot < variables.size(); ++slot) emit_.write(variables[slot], absorbed[slot]);
   }
 }
 

@@ -16,6 +16,7 @@ CpuLowering::LanePlan CpuLowering::plan_lanes(const loops::Loop& loop) {
   LanePlan plan;
   std::set<FoldId> inside;
   bool ordered = false;
+  const auto monoid_of = [&](FoldId fold) -> const dsl::Monoid& { return nest_.monoids[nest_.folds[fold].monoid]; };
   loops::each_statement(loop.body, [&](const loops::Statement& s) {
     if (const auto* inner = std::get_if<loops::Loop>(&s.node)) {
       inside.insert(inner->folds.begin(), inner->folds.end());
@@ -32,7 +33,8 @@ CpuLowering::LanePlan CpuLowering::plan_lanes(const loops::Loop& loop) {
   loops::each_statement(loop.body, [&](const loops::Statement& s) {
     if (const auto* merge = std::get_if<loops::Merge>(&s.node); merge != nullptr && inside.count(merge->fold) == 0) {
       plan.folds = true;
-      ordered = ordered || !nest_.monoids[nest_.folds[merge->fold].monoid].commutative;
+      if (merge->lifted) plan.together = std::max(plan.together, monoid_of(merge->fold).absorb_count);
+      ordered = ordered || !monoid_of(merge->fold).commutative;
     }
     if (const auto* store = std::get_if<loops::Store>(&s.node)) {
       widen(nest_.parameters[store->parameter].dtype);
@@ -63,12 +65,13 @@ CpuLowering::LanePlan CpuLowering::plan_lanes(const loops::Loop& loop) {
   if (constant) count = std::max<std::int64_t>(end.integer - begin.integer, 1);
   while (plan.width > 1 && plan.width / 2 >= count) plan.width /= 2;
   // 64 elements in flight keep the depth of a sum within its contract and hide the latency of an addition.
-  plan.copies = std::max(1, 64 / plan.width);
+  plan.copies = std::max({1, 64 / plan.width, plan.together});
   if (!plan.folds) plan.copies = std::min(plan.copies, 4);
   const int limit = plan.folds ? 2560 : 128;  // in units of the scalar table's cost
   while (plan.copies > 1 && (plan.copies * cost > limit || std::int64_t{plan.copies} * plan.width > count))
     plan.copies /= 2;
   if (ordered) plan.width = plan.copies = 1;
+  if (plan.copies % plan.together != 0) plan.together = 1;
   // A rest that is known to fill a narrower vector needs no mask.
   if (plan.width > 1) plan.tail = machine_.has_masks ? 0 : 1;
   const auto rest = static_cast<int>(constant ? count % plan.width : 0);
@@ -104,13 +107,13 @@ void CpuLowering::lane_loop(const loops::Loop& loop, const LanePlan& plan, Value
 }
 
 void CpuLowering::lane_bodies(const loops::Loop& loop, const LanePlan& plan, ValueId first, bool tail) {
-  const int rounds = plan.jam ? 1 : plan.copies;
-  for (int round = 0; round < rounds; ++round) {
+  const int together = plan.jam ? plan.copies : plan.together;
+  for (int round = 0; round < plan.copies; round += together) {
     open(emit_.block());
     Lanes lanes;
     lanes.loop = &loop;
     lanes.width = plan.width;
-    lanes.copies = plan.jam ? plan.copies : 1;
+    lanes.copies = together;
     lanes.accumulator = round;
     lanes.tail = tail;
     lanes.depth = depth();
@@ -131,7 +134,7 @@ void CpuLowering::masked_tail(const loops::Loop& loop, const LanePlan& plan, Val
   const ValueId bound = emit_.cast(DType::i32, rest, "rest");
   masks_ = {emit_.operation(ScalarOp::less, {emit_.lane_numbers(DType::i32, plan.width), bound}, loop.name + ".mask")};
   LanePlan single = plan;
-  single.copies = 1;
+  single.copies = single.together = 1;
   lane_bodies(loop, single, first, false);
   masks_.clear();
   close();
@@ -262,7 +265,7 @@ void CpuLowering::lower_lanes(const loops::Loop& loop) {
     lane_loop(loop, plan, begin, whole, false);
   if (plan.copies > 1) {
     LanePlan single = plan;
-    single.copies = 1;
+    single.copies = single.together = 1;
     lane_loop(loop, single, whole, vectors, false);
   }
   streaming_.clear();

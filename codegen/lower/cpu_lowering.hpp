@@ -43,6 +43,7 @@ class CpuLowering {
     int copies = 1;      // vectors per iteration of the main loop
     int tail = 0;        // lanes of the narrower vectors that do the rest; 0: one masked vector does
     bool jam = false;    // copies advance together, statement by statement (there are loops inside)
+    int together = 1;    // copies that advance so for the sake of folds that absorb several elements at once
     bool folds = false;  // it updates folds that outlive an iteration
   };
   struct Lanes {
@@ -58,7 +59,8 @@ class CpuLowering {
   struct Group {
     LoopId lanes = no_loop;
     int width = 1;
-    std::vector<std::vector<VariableId>> copies;  // by copy, by state slot
+    int absorbs = 1;                              // copies that share an accumulator
+    std::vector<std::vector<VariableId>> copies;  // by accumulator, by state slot
     int tail_width = 0;
     std::vector<VariableId> tail;  // of that width, where the rest is done in narrower vectors
   };
@@ -142,6 +144,7 @@ class CpuLowering {
   // cpu_values.cpp
   Emitted value(ExprId id);
   Emitted compute(ExprId id);
+  std::optional<Emitted> compare_position(ExprId id);
   ValueId scalar_value(ExprId id);  // throws where it differs between lanes
   ValueId part(const Emitted& value, int copy) const;
   Emitted first_value(ExprId id, int copy);
@@ -182,6 +185,8 @@ class CpuLowering {
   void collect_groups(const loops::Block& block, FoldId fold, LoopId lanes, std::vector<Group>& groups);
   void add_variables(Group& group, FoldId fold, const LanePlan& plan);
   void lower_merge(const loops::Merge& merge);
+  void absorb(const loops::Merge& merge, const Group& group);
+  [[nodiscard]] int absorb_count(FoldId fold, const LanePlan& plan) const;
   State merge_states(FoldId fold, const State& earlier, const State& later);
   State reduce_lanes(FoldId fold, State state, int width);
   State reduce_group(FoldId fold, const Group& group);

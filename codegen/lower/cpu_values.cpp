@@ -178,6 +178,7 @@ CpuLowering::Emitted CpuLowering::compute(ExprId id) {
     case ExprKind::cast:
       break;
   }
+  if (std::optional<Emitted> compared = compare_position(id)) return *std::move(compared);
   std::vector<Emitted> args;
   std::size_t copies = 1;
   bool unsigned_ok = e.op == ScalarOp::floor_div || e.op == ScalarOp::rem;
@@ -195,6 +196,38 @@ CpuLowering::Emitted CpuLowering::compute(ExprId id) {
     std::vector<ValueId> operands;
     for (const Emitted& arg : args) operands.push_back(part(arg, static_cast<int>(copy)));
     result.parts.push_back(emit_.operation(e.op, std::move(operands), hint(id), unsigned_ok));
+  }
+  return result;
+}
+
+// A position that moves by one from lane to lane, compared with a number that all lanes share: the lane's own number is
+// compared with their distance, in 32 bits where the position has 64.
+std::optional<CpuLowering::Emitted> CpuLowering::compare_position(ExprId id) {
+  const Expr& e = nest_.exprs[id];
+  const bool equality = e.op == ScalarOp::equal || e.op == ScalarOp::not_equal;
+  const bool order = e.op == ScalarOp::less || e.op == ScalarOp::less_equal;
+  if (e.kind != ExprKind::operation || !(equality || order) || !lanes_ || lanes_->width == 1) return std::nullopt;
+  const auto args = loops::args_of(nest_, id);
+  if (nest_.exprs[args[0]].dtype != DType::i64 || nest_.exprs[args[1]].dtype != DType::i64) return std::nullopt;
+  const std::size_t moving = varies(args[0]) ? 0 : 1;
+  if (!varies(args[moving]) || varies(args[1 - moving])) return std::nullopt;
+  const Stride stride = lane_stride(args[moving]);
+  if (stride.kind != Stride::constant || stride.value != 1) return std::nullopt;
+  // A distance that wraps around equals no lane's number, but may be on its wrong side.
+  if (order && !(non_negative(args[0]) && non_negative(args[1]))) return std::nullopt;
+  Emitted result;
+  const Emitted shared = value(args[1 - moving]);
+  result.depth = std::max(lanes_->depth, shared.depth);
+  for (int copy = 0; copy < lanes_->copies; ++copy) {
+    const Emitted first = first_value(args[moving], copy);
+    result.depth = std::max(result.depth, first.depth);
+    ValueId distance = emit_.sub(shared.parts[0], first.parts[0]);
+    distance = emit_.operation(ScalarOp::max, {distance, emit_.integer(-1)});
+    distance = emit_.operation(ScalarOp::min, {distance, emit_.integer(lanes_->width)});
+    std::vector<ValueId> operands(2);
+    operands[moving] = emit_.lane_numbers(DType::i32, lanes_->width);
+    operands[1 - moving] = emit_.broadcast(emit_.cast(DType::i32, distance, "distance"), lanes_->width);
+    result.parts.push_back(emit_.operation(e.op, std::move(operands), hint(id)));
   }
   return result;
 }

@@ -73,7 +73,7 @@ struct Rewriter {
         for (const ExprId operand : update->operands) inputs.push_back(moved[operand]);
         inputs.push_back(update->index == no_expr ? no_expr : moved[update->index]);
         const ScalarProgram lift = from.monoids[fold.monoid].lift;
-        s.node = loops::Merge{update->fold, to.inline_program(lift, inputs, fold.element)};
+        s.node = loops::Merge{update->fold, to.inline_program(lift, inputs, fold.element), true};
         continue;
       }
       loops::each_own_expr(s, [&](ExprId& id) { id = moved[id]; });

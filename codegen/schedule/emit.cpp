@@ -342,21 +342,24 @@ loops::FoldId Emitter::serial_levels(NodeId node, Environment& environment, std:
   return total;
 }
 
-bool Emitter::rests_on_complete_fold(NodeId node) const {
+// Whether it reads what only exists inside the rows loop: a fold that a sweep has finished, or a checked index, whose
+// violation is noted there.
+bool Emitter::stands_inside_rows(NodeId fold) const {
   std::vector<bool> reached(graph().nodes.size(), false);
-  reached[node] = true;
-  for (NodeId id = node + 1; id-- > 0;) {
+  reached[fold] = true;
+  for (NodeId id = fold + 1; id-- > 0;) {
     if (!reached[id]) continue;
-    if (id != node && complete_.contains(id)) return true;
+    if (id != fold && complete_.contains(id)) return true;
+    const Node& n = graph().node(id);
+    if (n.kind == NodeKind::gather && graph().gathers[n.payload].policy == dsl::IndexPolicy::checked) return true;
     for (const NodeId operand : graph().operands(id)) reached[operand] = true;
   }
   return false;
 }
 
 std::vector<ExprId> Emitter::serial_fold(NodeId node, const Environment& environment) {
-  int at = has_checked_gather_ ? 2 : 1;  // checks are noted inside the rows loop
+  int at = stands_inside_rows(node) ? 2 : 1;
   for (const AxisId axis : graph().node(node).axes) at = std::max(at, depth(environment[axis]));
-  if (rests_on_complete_fold(node)) at = std::max(at, 2);  // such folds end inside the rows loop
   std::vector<Scope> inner;
   for (std::size_t i = static_cast<std::size_t>(at); i < scopes_.size(); ++i) inner.push_back(std::move(scopes_[i]));
   scopes_.resize(static_cast<std::size_t>(at));

@@ -77,7 +77,7 @@ class Emitter {
   std::vector<loops::ExprId> serial_fold(dsl::NodeId node, const Environment& environment);
   loops::FoldId serial_levels(dsl::NodeId node, Environment& environment, std::size_t level, const std::string& name);
   Environment through_view(dsl::NodeId node, const Environment& environment);
-  bool rests_on_complete_fold(dsl::NodeId node) const;
+  bool stands_inside_rows(dsl::NodeId fold) const;
   void check_index(loops::ExprId in_range);
 
   const KernelRequest& request_;

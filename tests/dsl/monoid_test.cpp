@@ -64,6 +64,37 @@ TEST_CASE("logsumexp: rest leaves one maximal element out") {
   CHECK(far[1] == Approx(std::exp(-30.0)).epsilon(1e-14));  // kept, where exp(x - lse) - 1 would lose it
 }
 
+TEST_CASE("logsumexp absorbs elements as its merges would, in every place and with every corner case") {
+  const BuiltinMonoid law = BuiltinMonoid::logsumexp;
+  const Monoid& monoid = builtin_monoid(law);
+  REQUIRE(monoid.absorb_count == 4);
+  const double values[] = {-infinity, -700, -1, 0, 0.5, 3, 3.25, 100, infinity, not_a_number};
+  const State starts[] = {monoid.identity, {-infinity, 0}, {3, 0}, {3, 2.5}, {100, 0}, {infinity, 0}};
+  const auto same = [](double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b)) || std::fabs(a - b) <= 1e-13 * (std::fabs(a) + std::fabs(b));
+  };
+  int wrong = 0;
+  for (const State& start : starts) {
+    for (int code = 0; code < 10000; ++code) {
+      State inputs = start, merged = start;
+      for (int i = 0, rest = code; i < 4; ++i, rest /= 10) {
+        const State element = lift(law, values[rest % 10]);
+        inputs.insert(inputs.end(), element.begin(), element.end());
+        merged = merge(law, merged, element);
+      }
+      const State absorbed = run_program(monoid.absorb, inputs);
+      for (const int which : {lse_max, lse_value})
+        wrong += same(finish(law, absorbed, which), finish(law, merged, which)) ? 0 : 1;
+      const bool number = !std::isnan(finish(law, merged, lse_value));
+      if (number) wrong += same(finish(law, absorbed, lse_log_rest), finish(law, merged, lse_log_rest)) ? 0 : 1;
+    }
+  }
+  CHECK(wrong == 0);
+  // The winner is left out, not subtracted: what a far second adds is kept.
+  const State far = run_program(monoid.absorb, State{-infinity, 0, 0, 0, 30, 0, -infinity, 0, -infinity, 0});
+  CHECK(far == State{30, std::exp(-30.0)});
+}
+
 TEST_CASE("argmax: NaN first, then value, then the lowest index, whatever the order of merging") {
   const BuiltinMonoid law = BuiltinMonoid::argmax;
   CHECK(all(law, {1, 4, 4, 2}) == State{4, 1});

@@ -17,20 +17,8 @@ entry:
   %total_1.state = alloca <8 x float>
   %total.state.1 = alloca <8 x float>
   %total_1.state.1 = alloca <8 x float>
-  %total.state.2 = alloca <8 x float>
-  %total_1.state.2 = alloca <8 x float>
-  %total.state.3 = alloca <8 x float>
-  %total_1.state.3 = alloca <8 x float>
-  %total.state.4 = alloca <8 x float>
-  %total_1.state.4 = alloca <8 x float>
-  %total.state.5 = alloca <8 x float>
-  %total_1.state.5 = alloca <8 x float>
-  %total.state.6 = alloca <8 x float>
-  %total_1.state.6 = alloca <8 x float>
-  %total.state.7 = alloca <8 x float>
-  %total_1.state.7 = alloca <8 x float>
-  %total.state.8 = alloca float
-  %total_1.state.8 = alloca float
+  %total.state.2 = alloca float
+  %total_1.state.2 = alloca float
   %partitions.cell = getelementptr i64, ptr %parameters, i64 4
   %partitions = load i64, ptr %partitions.cell, align 8
   %min.s0 = icmp sle i64 %last, %partitions
@@ -88,20 +76,8 @@ row.1.loop:
   store <8 x float> %const_0, ptr %total_1.state
   store <8 x float> %const_minf, ptr %total.state.1
   store <8 x float> %const_0, ptr %total_1.state.1
-  store <8 x float> %const_minf, ptr %total.state.2
-  store <8 x float> %const_0, ptr %total_1.state.2
-  store <8 x float> %const_minf, ptr %total.state.3
-  store <8 x float> %const_0, ptr %total_1.state.3
-  store <8 x float> %const_minf, ptr %total.state.4
-  store <8 x float> %const_0, ptr %total_1.state.4
-  store <8 x float> %const_minf, ptr %total.state.5
-  store <8 x float> %const_0, ptr %total_1.state.5
-  store <8 x float> %const_minf, ptr %total.state.6
-  store <8 x float> %const_0, ptr %total_1.state.6
-  store <8 x float> %const_minf, ptr %total.state.7
-  store <8 x float> %const_0, ptr %total_1.state.7
-  store float 0xFFF0000000000000, ptr %total.state.8
-  store float 0.0, ptr %total_1.state.8
+  store float 0xFFF0000000000000, ptr %total.state.2
+  store float 0.0, ptr %total_1.state.2
 
   ; column by lanes: 8 x 8
   %mul.1 = mul i64 %row.1, %x.stride0
@@ -110,189 +86,97 @@ row.1.loop:
   br i1 %column.1.any, label %column.1.loop, label %column.1.done
 column.1.loop:
   %column.1 = phi i64 [ 0, %row.1.loop ], [ %column.1.next, %column.1.latch ]
+  %add.2 = add i64 %column.1, 8
+  %add.3 = add i64 %column.1, 16
+  %add.4 = add i64 %column.1, 24
   %x.at = getelementptr float, ptr %x.row, i64 %column.1
+  %x.at.1 = getelementptr float, ptr %x.row, i64 %add.2
+  %x.at.2 = getelementptr float, ptr %x.row, i64 %add.3
+  %x.at.3 = getelementptr float, ptr %x.row, i64 %add.4
   %x = load <8 x float>, ptr %x.at, align 4
+  %x.1 = load <8 x float>, ptr %x.at.1, align 4
+  %x.2 = load <8 x float>, ptr %x.at.2, align 4
+  %x.3 = load <8 x float>, ptr %x.at.3, align 4
   %total = load <8 x float>, ptr %total.state
   %total.1 = load <8 x float>, ptr %total_1.state
-  %less_equal = fcmp ole <8 x float> %x, %total
-  %total.2.s0 = fcmp ogt <8 x float> %x, %total
-  %total.2.s1 = select <8 x i1> %total.2.s0, <8 x float> %x, <8 x float> %total
-  %total.2.s2 = fcmp uno <8 x float> %x, %x
-  %total.2 = select <8 x i1> %total.2.s2, <8 x float> %x, <8 x float> %total.2.s1
-  %where = select <8 x i1> %less_equal, <8 x float> %x, <8 x float> %total
-  %equal = fcmp oeq <8 x float> %total, %x
-  %sub.1 = fsub <8 x float> %where, %total.2
+  %less.1 = fcmp olt <8 x float> %x, %x.1
+  %where = select <8 x i1> %less.1, <8 x float> %x, <8 x float> %x.1
+  %where.1 = select <8 x i1> %less.1, <8 x float> %x.1, <8 x float> %x
+  %less.2 = fcmp olt <8 x float> %x.2, %x.3
+  %where.2 = select <8 x i1> %less.2, <8 x float> %x.2, <8 x float> %x.3
+  %where.3 = select <8 x i1> %less.2, <8 x float> %x.3, <8 x float> %x.2
+  %less.3 = fcmp olt <8 x float> %where.1, %where.3
+  %where.4 = select <8 x i1> %less.3, <8 x float> %where.1, <8 x float> %where.3
+  %where.5 = select <8 x i1> %less.3, <8 x float> %where.3, <8 x float> %where.1
+  %less.4 = fcmp olt <8 x float> %total, %where.5
+  %where.6 = select <8 x i1> %less.4, <8 x float> %total, <8 x float> %where.5
+  %total.2 = select <8 x i1> %less.4, <8 x float> %where.5, <8 x float> %total
+  %is_finite.s0 = call <8 x float> @llvm.fabs.v8f32(<8 x float> %total.2)
+  %is_finite = fcmp olt <8 x float> %is_finite.s0, <float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000>
+  %where.7 = select <8 x i1> %is_finite, <8 x float> %total.2, <8 x float> %const_0
+  %sub.1 = fsub <8 x float> %where, %where.7
   %exp = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.1)
-  %where.1 = select <8 x i1> %equal, <8 x float> %const_1, <8 x float> %exp
-  %equal.1 = fcmp oeq <8 x float> %where, %const_minf
-  %where.2 = select <8 x i1> %equal.1, <8 x float> %const_0, <8 x float> %where.1
-  %where.3 = select <8 x i1> %less_equal, <8 x float> %total.1, <8 x float> %const_0
-  %where.4 = select <8 x i1> %less_equal, <8 x float> %const_0, <8 x float> %total.1
-  %add.2 = fadd <8 x float> %const_1, %where.4
-  %total.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.2, <8 x float> %where.2, <8 x float> %where.3)
+  %sub.2 = fsub <8 x float> %where.2, %where.7
+  %exp.1 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.2)
+  %sub.3 = fsub <8 x float> %where.4, %where.7
+  %exp.2 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.3)
+  %sub.4 = fsub <8 x float> %where.6, %where.7
+  %exp.3 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.4)
+  %add.5 = fadd <8 x float> %exp, %exp.1
+  %add.6 = fadd <8 x float> %exp.2, %exp.3
+  %add.7 = fadd <8 x float> %add.5, %add.6
+  %equal = fcmp oeq <8 x float> %total, %total.2
+  %where.8 = select <8 x i1> %is_finite, <8 x float> %exp.3, <8 x float> %const_0
+  %where.9 = select <8 x i1> %equal, <8 x float> %const_1, <8 x float> %where.8
+  %total.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %total.1, <8 x float> %where.9, <8 x float> %add.7)
   store <8 x float> %total.2, ptr %total.state
   store <8 x float> %total.3, ptr %total_1.state
-  %add.3 = add i64 %column.1, 8
-  %x.at.1 = getelementptr float, ptr %x.row, i64 %add.3
-  %x.1 = load <8 x float>, ptr %x.at.1, align 4
+  %add.8 = add i64 %column.1, 32
+  %add.9 = add i64 %column.1, 40
+  %add.10 = add i64 %column.1, 48
+  %add.11 = add i64 %column.1, 56
+  %x.at.4 = getelementptr float, ptr %x.row, i64 %add.8
+  %x.at.5 = getelementptr float, ptr %x.row, i64 %add.9
+  %x.at.6 = getelementptr float, ptr %x.row, i64 %add.10
+  %x.at.7 = getelementptr float, ptr %x.row, i64 %add.11
+  %x.4 = load <8 x float>, ptr %x.at.4, align 4
+  %x.5 = load <8 x float>, ptr %x.at.5, align 4
+  %x.6 = load <8 x float>, ptr %x.at.6, align 4
+  %x.7 = load <8 x float>, ptr %x.at.7, align 4
   %total.4 = load <8 x float>, ptr %total.state.1
   %total.5 = load <8 x float>, ptr %total_1.state.1
-  %less_equal.1 = fcmp ole <8 x float> %x.1, %total.4
-  %total.6.s0 = fcmp ogt <8 x float> %x.1, %total.4
-  %total.6.s1 = select <8 x i1> %total.6.s0, <8 x float> %x.1, <8 x float> %total.4
-  %total.6.s2 = fcmp uno <8 x float> %x.1, %x.1
-  %total.6 = select <8 x i1> %total.6.s2, <8 x float> %x.1, <8 x float> %total.6.s1
-  %where.5 = select <8 x i1> %less_equal.1, <8 x float> %x.1, <8 x float> %total.4
-  %equal.2 = fcmp oeq <8 x float> %total.4, %x.1
-  %sub.2 = fsub <8 x float> %where.5, %total.6
-  %exp.1 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.2)
-  %where.6 = select <8 x i1> %equal.2, <8 x float> %const_1, <8 x float> %exp.1
-  %equal.3 = fcmp oeq <8 x float> %where.5, %const_minf
-  %where.7 = select <8 x i1> %equal.3, <8 x float> %const_0, <8 x float> %where.6
-  %where.8 = select <8 x i1> %less_equal.1, <8 x float> %total.5, <8 x float> %const_0
-  %where.9 = select <8 x i1> %less_equal.1, <8 x float> %const_0, <8 x float> %total.5
-  %add.4 = fadd <8 x float> %const_1, %where.9
-  %total.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.4, <8 x float> %where.7, <8 x float> %where.8)
+  %less.5 = fcmp olt <8 x float> %x.4, %x.5
+  %where.10 = select <8 x i1> %less.5, <8 x float> %x.4, <8 x float> %x.5
+  %where.11 = select <8 x i1> %less.5, <8 x float> %x.5, <8 x float> %x.4
+  %less.6 = fcmp olt <8 x float> %x.6, %x.7
+  %where.12 = select <8 x i1> %less.6, <8 x float> %x.6, <8 x float> %x.7
+  %where.13 = select <8 x i1> %less.6, <8 x float> %x.7, <8 x float> %x.6
+  %less.7 = fcmp olt <8 x float> %where.11, %where.13
+  %where.14 = select <8 x i1> %less.7, <8 x float> %where.11, <8 x float> %where.13
+  %where.15 = select <8 x i1> %less.7, <8 x float> %where.13, <8 x float> %where.11
+  %less.8 = fcmp olt <8 x float> %total.4, %where.15
+  %where.16 = select <8 x i1> %less.8, <8 x float> %total.4, <8 x float> %where.15
+  %total.6 = select <8 x i1> %less.8, <8 x float> %where.15, <8 x float> %total.4
+  %is_finite.1.s0 = call <8 x float> @llvm.fabs.v8f32(<8 x float> %total.6)
+  %is_finite.1 = fcmp olt <8 x float> %is_finite.1.s0, <float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000, float 0x7FF0000000000000>
+  %where.17 = select <8 x i1> %is_finite.1, <8 x float> %total.6, <8 x float> %const_0
+  %sub.5 = fsub <8 x float> %where.10, %where.17
+  %exp.4 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.5)
+  %sub.6 = fsub <8 x float> %where.12, %where.17
+  %exp.5 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.6)
+  %sub.7 = fsub <8 x float> %where.14, %where.17
+  %exp.6 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.7)
+  %sub.8 = fsub <8 x float> %where.16, %where.17
+  %exp.7 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.8)
+  %add.12 = fadd <8 x float> %exp.4, %exp.5
+  %add.13 = fadd <8 x float> %exp.6, %exp.7
+  %add.14 = fadd <8 x float> %add.12, %add.13
+  %equal.1 = fcmp oeq <8 x float> %total.4, %total.6
+  %where.18 = select <8 x i1> %is_finite.1, <8 x float> %exp.7, <8 x float> %const_0
+  %where.19 = select <8 x i1> %equal.1, <8 x float> %const_1, <8 x float> %where.18
+  %total.7 = call <8 x float> @llvm.fma.v8f32(<8 x float> %total.5, <8 x float> %where.19, <8 x float> %add.14)
   store <8 x float> %total.6, ptr %total.state.1
   store <8 x float> %total.7, ptr %total_1.state.1
-  %add.5 = add i64 %column.1, 16
-  %x.at.2 = getelementptr float, ptr %x.row, i64 %add.5
-  %x.2 = load <8 x float>, ptr %x.at.2, align 4
-  %total.8 = load <8 x float>, ptr %total.state.2
-  %total.9 = load <8 x float>, ptr %total_1.state.2
-  %less_equal.2 = fcmp ole <8 x float> %x.2, %total.8
-  %total.10.s0 = fcmp ogt <8 x float> %x.2, %total.8
-  %total.10.s1 = select <8 x i1> %total.10.s0, <8 x float> %x.2, <8 x float> %total.8
-  %total.10.s2 = fcmp uno <8 x float> %x.2, %x.2
-  %total.10 = select <8 x i1> %total.10.s2, <8 x float> %x.2, <8 x float> %total.10.s1
-  %where.10 = select <8 x i1> %less_equal.2, <8 x float> %x.2, <8 x float> %total.8
-  %equal.4 = fcmp oeq <8 x float> %total.8, %x.2
-  %sub.3 = fsub <8 x float> %where.10, %total.10
-  %exp.2 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.3)
-  %where.11 = select <8 x i1> %equal.4, <8 x float> %const_1, <8 x float> %exp.2
-  %equal.5 = fcmp oeq <8 x float> %where.10, %const_minf
-  %where.12 = select <8 x i1> %equal.5, <8 x float> %const_0, <8 x float> %where.11
-  %where.13 = select <8 x i1> %less_equal.2, <8 x float> %total.9, <8 x float> %const_0
-  %where.14 = select <8 x i1> %less_equal.2, <8 x float> %const_0, <8 x float> %total.9
-  %add.6 = fadd <8 x float> %const_1, %where.14
-  %total.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.6, <8 x float> %where.12, <8 x float> %where.13)
-  store <8 x float> %total.10, ptr %total.state.2
-  store <8 x float> %total.11, ptr %total_1.state.2
-  %add.7 = add i64 %column.1, 24
-  %x.at.3 = getelementptr float, ptr %x.row, i64 %add.7
-  %x.3 = load <8 x float>, ptr %x.at.3, align 4
-  %total.12 = load <8 x float>, ptr %total.state.3
-  %total.13 = load <8 x float>, ptr %total_1.state.3
-  %less_equal.3 = fcmp ole <8 x float> %x.3, %total.12
-  %total.14.s0 = fcmp ogt <8 x float> %x.3, %total.12
-  %total.14.s1 = select <8 x i1> %total.14.s0, <8 x float> %x.3, <8 x float> %total.12
-  %total.14.s2 = fcmp uno <8 x float> %x.3, %x.3
-  %total.14 = select <8 x i1> %total.14.s2, <8 x float> %x.3, <8 x float> %total.14.s1
-  %where.15 = select <8 x i1> %less_equal.3, <8 x float> %x.3, <8 x float> %total.12
-  %equal.6 = fcmp oeq <8 x float> %total.12, %x.3
-  %sub.4 = fsub <8 x float> %where.15, %total.14
-  %exp.3 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.4)
-  %where.16 = select <8 x i1> %equal.6, <8 x float> %const_1, <8 x float> %exp.3
-  %equal.7 = fcmp oeq <8 x float> %where.15, %const_minf
-  %where.17 = select <8 x i1> %equal.7, <8 x float> %const_0, <8 x float> %where.16
-  %where.18 = select <8 x i1> %less_equal.3, <8 x float> %total.13, <8 x float> %const_0
-  %where.19 = select <8 x i1> %less_equal.3, <8 x float> %const_0, <8 x float> %total.13
-  %add.8 = fadd <8 x float> %const_1, %where.19
-  %total.15 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.8, <8 x float> %where.17, <8 x float> %where.18)
-  store <8 x float> %total.14, ptr %total.state.3
-  store <8 x float> %total.15, ptr %total_1.state.3
-  %add.9 = add i64 %column.1, 32
-  %x.at.4 = getelementptr float, ptr %x.row, i64 %add.9
-  %x.4 = load <8 x float>, ptr %x.at.4, align 4
-  %total.16 = load <8 x float>, ptr %total.state.4
-  %total.17 = load <8 x float>, ptr %total_1.state.4
-  %less_equal.4 = fcmp ole <8 x float> %x.4, %total.16
-  %total.18.s0 = fcmp ogt <8 x float> %x.4, %total.16
-  %total.18.s1 = select <8 x i1> %total.18.s0, <8 x float> %x.4, <8 x float> %total.16
-  %total.18.s2 = fcmp uno <8 x float> %x.4, %x.4
-  %total.18 = select <8 x i1> %total.18.s2, <8 x float> %x.4, <8 x float> %total.18.s1
-  %where.20 = select <8 x i1> %less_equal.4, <8 x float> %x.4, <8 x float> %total.16
-  %equal.8 = fcmp oeq <8 x float> %total.16, %x.4
-  %sub.5 = fsub <8 x float> %where.20, %total.18
-  %exp.4 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.5)
-  %where.21 = select <8 x i1> %equal.8, <8 x float> %const_1, <8 x float> %exp.4
-  %equal.9 = fcmp oeq <8 x float> %where.20, %const_minf
-  %where.22 = select <8 x i1> %equal.9, <8 x float> %const_0, <8 x float> %where.21
-  %where.23 = select <8 x i1> %less_equal.4, <8 x float> %total.17, <8 x float> %const_0
-  %where.24 = select <8 x i1> %less_equal.4, <8 x float> %const_0, <8 x float> %total.17
-  %add.10 = fadd <8 x float> %const_1, %where.24
-  %total.19 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.10, <8 x float> %where.22, <8 x float> %where.23)
-  store <8 x float> %total.18, ptr %total.state.4
-  store <8 x float> %total.19, ptr %total_1.state.4
-  %add.11 = add i64 %column.1, 40
-  %x.at.5 = getelementptr float, ptr %x.row, i64 %add.11
-  %x.5 = load <8 x float>, ptr %x.at.5, align 4
-  %total.20 = load <8 x float>, ptr %total.state.5
-  %total.21 = load <8 x float>, ptr %total_1.state.5
-  %less_equal.5 = fcmp ole <8 x float> %x.5, %total.20
-  %total.22.s0 = fcmp ogt <8 x float> %x.5, %total.20
-  %total.22.s1 = select <8 x i1> %total.22.s0, <8 x float> %x.5, <8 x float> %total.20
-  %total.22.s2 = fcmp uno <8 x float> %x.5, %x.5
-  %total.22 = select <8 x i1> %total.22.s2, <8 x float> %x.5, <8 x float> %total.22.s1
-  %where.25 = select <8 x i1> %less_equal.5, <8 x float> %x.5, <8 x float> %total.20
-  %equal.10 = fcmp oeq <8 x float> %total.20, %x.5
-  %sub.6 = fsub <8 x float> %where.25, %total.22
-  %exp.5 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.6)
-  %where.26 = select <8 x i1> %equal.10, <8 x float> %const_1, <8 x float> %exp.5
-  %equal.11 = fcmp oeq <8 x float> %where.25, %const_minf
-  %where.27 = select <8 x i1> %equal.11, <8 x float> %const_0, <8 x float> %where.26
-  %where.28 = select <8 x i1> %less_equal.5, <8 x float> %total.21, <8 x float> %const_0
-  %where.29 = select <8 x i1> %less_equal.5, <8 x float> %const_0, <8 x float> %total.21
-  %add.12 = fadd <8 x float> %const_1, %where.29
-  %total.23 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.12, <8 x float> %where.27, <8 x float> %where.28)
-  store <8 x float> %total.22, ptr %total.state.5
-  store <8 x float> %total.23, ptr %total_1.state.5
-  %add.13 = add i64 %column.1, 48
-  %x.at.6 = getelementptr float, ptr %x.row, i64 %add.13
-  %x.6 = load <8 x float>, ptr %x.at.6, align 4
-  %total.24 = load <8 x float>, ptr %total.state.6
-  %total.25 = load <8 x float>, ptr %total_1.state.6
-  %less_equal.6 = fcmp ole <8 x float> %x.6, %total.24
-  %total.26.s0 = fcmp ogt <8 x float> %x.6, %total.24
-  %total.26.s1 = select <8 x i1> %total.26.s0, <8 x float> %x.6, <8 x float> %total.24
-  %total.26.s2 = fcmp uno <8 x float> %x.6, %x.6
-  %total.26 = select <8 x i1> %total.26.s2, <8 x float> %x.6, <8 x float> %total.26.s1
-  %where.30 = select <8 x i1> %less_equal.6, <8 x float> %x.6, <8 x float> %total.24
-  %equal.12 = fcmp oeq <8 x float> %total.24, %x.6
-  %sub.7 = fsub <8 x float> %where.30, %total.26
-  %exp.6 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.7)
-  %where.31 = select <8 x i1> %equal.12, <8 x float> %const_1, <8 x float> %exp.6
-  %equal.13 = fcmp oeq <8 x float> %where.30, %const_minf
-  %where.32 = select <8 x i1> %equal.13, <8 x float> %const_0, <8 x float> %where.31
-  %where.33 = select <8 x i1> %less_equal.6, <8 x float> %total.25, <8 x float> %const_0
-  %where.34 = select <8 x i1> %less_equal.6, <8 x float> %const_0, <8 x float> %total.25
-  %add.14 = fadd <8 x float> %const_1, %where.34
-  %total.27 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.14, <8 x float> %where.32, <8 x float> %where.33)
-  store <8 x float> %total.26, ptr %total.state.6
-  store <8 x float> %total.27, ptr %total_1.state.6
-  %add.15 = add i64 %column.1, 56
-  %x.at.7 = getelementptr float, ptr %x.row, i64 %add.15
-  %x.7 = load <8 x float>, ptr %x.at.7, align 4
-  %total.28 = load <8 x float>, ptr %total.state.7
-  %total.29 = load <8 x float>, ptr %total_1.state.7
-  %less_equal.7 = fcmp ole <8 x float> %x.7, %total.28
-  %total.30.s0 = fcmp ogt <8 x float> %x.7, %total.28
-  %total.30.s1 = select <8 x i1> %total.30.s0, <8 x float> %x.7, <8 x float> %total.28
-  %total.30.s2 = fcmp uno <8 x float> %x.7, %x.7
-  %total.30 = select <8 x i1> %total.30.s2, <8 x float> %x.7, <8 x float> %total.30.s1
-  %where.35 = select <8 x i1> %less_equal.7, <8 x float> %x.7, <8 x float> %total.28
-  %equal.14 = fcmp oeq <8 x float> %total.28, %x.7
-  %sub.8 = fsub <8 x float> %where.35, %total.30
-  %exp.7 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.8)
-  %where.36 = select <8 x i1> %equal.14, <8 x float> %const_1, <8 x float> %exp.7
-  %equal.15 = fcmp oeq <8 x float> %where.35, %const_minf
-  %where.37 = select <8 x i1> %equal.15, <8 x float> %const_0, <8 x float> %where.36
-  %where.38 = select <8 x i1> %less_equal.7, <8 x float> %total.29, <8 x float> %const_0
-  %where.39 = select <8 x i1> %less_equal.7, <8 x float> %const_0, <8 x float> %total.29
-  %add.16 = fadd <8 x float> %const_1, %where.39
-  %total.31 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.16, <8 x float> %where.37, <8 x float> %where.38)
-  store <8 x float> %total.30, ptr %total.state.7
-  store <8 x float> %total.31, ptr %total_1.state.7
   br label %column.1.latch
 column.1.latch:
   %column.1.next = add nsw i64 %column.1, 64
@@ -305,26 +189,26 @@ column.2.loop:
   %column.2 = phi i64 [ %column.blocks, %column.1.done ], [ %column.2.next, %column.2.latch ]
   %x.at.8 = getelementptr float, ptr %x.row, i64 %column.2
   %x.8 = load <8 x float>, ptr %x.at.8, align 4
-  %total.32 = load <8 x float>, ptr %total.state
-  %total.33 = load <8 x float>, ptr %total_1.state
-  %less_equal.8 = fcmp ole <8 x float> %x.8, %total.32
-  %total.34.s0 = fcmp ogt <8 x float> %x.8, %total.32
-  %total.34.s1 = select <8 x i1> %total.34.s0, <8 x float> %x.8, <8 x float> %total.32
-  %total.34.s2 = fcmp uno <8 x float> %x.8, %x.8
-  %total.34 = select <8 x i1> %total.34.s2, <8 x float> %x.8, <8 x float> %total.34.s1
-  %where.40 = select <8 x i1> %less_equal.8, <8 x float> %x.8, <8 x float> %total.32
-  %equal.16 = fcmp oeq <8 x float> %total.32, %x.8
-  %sub.9 = fsub <8 x float> %where.40, %total.34
+  %total.8 = load <8 x float>, ptr %total.state
+  %total.9 = load <8 x float>, ptr %total_1.state
+  %less_equal = fcmp ole <8 x float> %x.8, %total.8
+  %total.10.s0 = fcmp ogt <8 x float> %x.8, %total.8
+  %total.10.s1 = select <8 x i1> %total.10.s0, <8 x float> %x.8, <8 x float> %total.8
+  %total.10.s2 = fcmp uno <8 x float> %x.8, %x.8
+  %total.10 = select <8 x i1> %total.10.s2, <8 x float> %x.8, <8 x float> %total.10.s1
+  %where.20 = select <8 x i1> %less_equal, <8 x float> %x.8, <8 x float> %total.8
+  %equal.2 = fcmp oeq <8 x float> %total.8, %x.8
+  %sub.9 = fsub <8 x float> %where.20, %total.10
   %exp.8 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.9)
-  %where.41 = select <8 x i1> %equal.16, <8 x float> %const_1, <8 x float> %exp.8
-  %equal.17 = fcmp oeq <8 x float> %where.40, %const_minf
-  %where.42 = select <8 x i1> %equal.17, <8 x float> %const_0, <8 x float> %where.41
-  %where.43 = select <8 x i1> %less_equal.8, <8 x float> %total.33, <8 x float> %const_0
-  %where.44 = select <8 x i1> %less_equal.8, <8 x float> %const_0, <8 x float> %total.33
-  %add.17 = fadd <8 x float> %const_1, %where.44
-  %total.35 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.17, <8 x float> %where.42, <8 x float> %where.43)
-  store <8 x float> %total.34, ptr %total.state
-  store <8 x float> %total.35, ptr %total_1.state
+  %where.21 = select <8 x i1> %equal.2, <8 x float> %const_1, <8 x float> %exp.8
+  %equal.3 = fcmp oeq <8 x float> %where.20, %const_minf
+  %where.22 = select <8 x i1> %equal.3, <8 x float> %const_0, <8 x float> %where.21
+  %where.23 = select <8 x i1> %less_equal, <8 x float> %total.9, <8 x float> %const_0
+  %where.24 = select <8 x i1> %less_equal, <8 x float> %const_0, <8 x float> %total.9
+  %add.15 = fadd <8 x float> %const_1, %where.24
+  %total.11 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.15, <8 x float> %where.22, <8 x float> %where.23)
+  store <8 x float> %total.10, ptr %total.state
+  store <8 x float> %total.11, ptr %total_1.state
   br label %column.2.latch
 column.2.latch:
   %column.2.next = add nsw i64 %column.2, 8
@@ -337,243 +221,135 @@ column.3.loop:
   %column.3 = phi i64 [ %column.vectors, %column.2.done ], [ %column.3.next, %column.3.latch ]
   %x.at.9 = getelementptr float, ptr %x.row, i64 %column.3
   %x.9 = load float, ptr %x.at.9, align 4
-  %total.36 = load float, ptr %total.state.8
-  %total.37 = load float, ptr %total_1.state.8
-  %less_equal.9 = fcmp ole float %x.9, %total.36
-  %total.38.s0 = fcmp ogt float %x.9, %total.36
-  %total.38.s1 = select i1 %total.38.s0, float %x.9, float %total.36
-  %total.38.s2 = fcmp uno float %x.9, %x.9
-  %total.38 = select i1 %total.38.s2, float %x.9, float %total.38.s1
-  %where.45 = select i1 %less_equal.9, float %x.9, float %total.36
-  %equal.18 = fcmp oeq float %total.36, %x.9
-  %sub.10 = fsub float %where.45, %total.38
+  %total.12 = load float, ptr %total.state.2
+  %total.13 = load float, ptr %total_1.state.2
+  %less_equal.1 = fcmp ole float %x.9, %total.12
+  %total.14.s0 = fcmp ogt float %x.9, %total.12
+  %total.14.s1 = select i1 %total.14.s0, float %x.9, float %total.12
+  %total.14.s2 = fcmp uno float %x.9, %x.9
+  %total.14 = select i1 %total.14.s2, float %x.9, float %total.14.s1
+  %where.25 = select i1 %less_equal.1, float %x.9, float %total.12
+  %equal.4 = fcmp oeq float %total.12, %x.9
+  %sub.10 = fsub float %where.25, %total.14
   %exp.9 = call float @tigon_exp_f32_v1(float %sub.10)
-  %where.46 = select i1 %equal.18, float 1.0, float %exp.9
-  %equal.19 = fcmp oeq float %where.45, 0xFFF0000000000000
-  %where.47 = select i1 %equal.19, float 0.0, float %where.46
-  %where.48 = select i1 %less_equal.9, float %total.37, float 0.0
-  %where.49 = select i1 %less_equal.9, float 0.0, float %total.37
-  %add.18 = fadd float 1.0, %where.49
-  %total.39 = call float @llvm.fma.f32(float %add.18, float %where.47, float %where.48)
-  store float %total.38, ptr %total.state.8
-  store float %total.39, ptr %total_1.state.8
+  %where.26 = select i1 %equal.4, float 1.0, float %exp.9
+  %equal.5 = fcmp oeq float %where.25, 0xFFF0000000000000
+  %where.27 = select i1 %equal.5, float 0.0, float %where.26
+  %where.28 = select i1 %less_equal.1, float %total.13, float 0.0
+  %where.29 = select i1 %less_equal.1, float 0.0, float %total.13
+  %add.16 = fadd float 1.0, %where.29
+  %total.15 = call float @llvm.fma.f32(float %add.16, float %where.27, float %where.28)
+  store float %total.14, ptr %total.state.2
+  store float %total.15, ptr %total_1.state.2
   br label %column.3.latch
 column.3.latch:
   %column.3.next = add nsw i64 %column.3, 1
   %column.3.more = icmp slt i64 %column.3.next, %column
   br i1 %column.3.more, label %column.3.loop, label %column.3.done
 column.3.done:
-  %total.40 = load <8 x float>, ptr %total.state
-  %total.41 = load <8 x float>, ptr %total_1.state
-  %total.42 = load <8 x float>, ptr %total.state.1
-  %total.43 = load <8 x float>, ptr %total_1.state.1
-  %total.44 = load <8 x float>, ptr %total.state.2
-  %total.45 = load <8 x float>, ptr %total_1.state.2
-  %total.46 = load <8 x float>, ptr %total.state.3
-  %total.47 = load <8 x float>, ptr %total_1.state.3
-  %total.48 = load <8 x float>, ptr %total.state.4
-  %total.49 = load <8 x float>, ptr %total_1.state.4
-  %total.50 = load <8 x float>, ptr %total.state.5
-  %total.51 = load <8 x float>, ptr %total_1.state.5
-  %total.52 = load <8 x float>, ptr %total.state.6
-  %total.53 = load <8 x float>, ptr %total_1.state.6
-  %total.54 = load <8 x float>, ptr %total.state.7
-  %total.55 = load <8 x float>, ptr %total_1.state.7
-  %less_equal.10 = fcmp ole <8 x float> %total.42, %total.40
-  %total.56.s0 = fcmp ogt <8 x float> %total.42, %total.40
-  %total.56.s1 = select <8 x i1> %total.56.s0, <8 x float> %total.42, <8 x float> %total.40
-  %total.56.s2 = fcmp uno <8 x float> %total.42, %total.42
-  %total.56 = select <8 x i1> %total.56.s2, <8 x float> %total.42, <8 x float> %total.56.s1
-  %where.50 = select <8 x i1> %less_equal.10, <8 x float> %total.42, <8 x float> %total.40
-  %equal.20 = fcmp oeq <8 x float> %total.40, %total.42
-  %sub.11 = fsub <8 x float> %where.50, %total.56
+  %total.16 = load <8 x float>, ptr %total.state
+  %total.17 = load <8 x float>, ptr %total_1.state
+  %total.18 = load <8 x float>, ptr %total.state.1
+  %total.19 = load <8 x float>, ptr %total_1.state.1
+  %less_equal.2 = fcmp ole <8 x float> %total.18, %total.16
+  %total.20.s0 = fcmp ogt <8 x float> %total.18, %total.16
+  %total.20.s1 = select <8 x i1> %total.20.s0, <8 x float> %total.18, <8 x float> %total.16
+  %total.20.s2 = fcmp uno <8 x float> %total.18, %total.18
+  %total.20 = select <8 x i1> %total.20.s2, <8 x float> %total.18, <8 x float> %total.20.s1
+  %where.30 = select <8 x i1> %less_equal.2, <8 x float> %total.18, <8 x float> %total.16
+  %equal.6 = fcmp oeq <8 x float> %total.16, %total.18
+  %sub.11 = fsub <8 x float> %where.30, %total.20
   %exp.10 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.11)
-  %where.51 = select <8 x i1> %equal.20, <8 x float> %const_1, <8 x float> %exp.10
-  %equal.21 = fcmp oeq <8 x float> %where.50, %const_minf
-  %where.52 = select <8 x i1> %equal.21, <8 x float> %const_0, <8 x float> %where.51
-  %where.53 = select <8 x i1> %less_equal.10, <8 x float> %total.41, <8 x float> %total.43
-  %where.54 = select <8 x i1> %less_equal.10, <8 x float> %total.43, <8 x float> %total.41
-  %add.19 = fadd <8 x float> %const_1, %where.54
-  %total.57 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.19, <8 x float> %where.52, <8 x float> %where.53)
-  %less_equal.11 = fcmp ole <8 x float> %total.46, %total.44
-  %total.58.s0 = fcmp ogt <8 x float> %total.46, %total.44
-  %total.58.s1 = select <8 x i1> %total.58.s0, <8 x float> %total.46, <8 x float> %total.44
-  %total.58.s2 = fcmp uno <8 x float> %total.46, %total.46
-  %total.58 = select <8 x i1> %total.58.s2, <8 x float> %total.46, <8 x float> %total.58.s1
-  %where.55 = select <8 x i1> %less_equal.11, <8 x float> %total.46, <8 x float> %total.44
-  %equal.22 = fcmp oeq <8 x float> %total.44, %total.46
-  %sub.12 = fsub <8 x float> %where.55, %total.58
-  %exp.11 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.12)
-  %where.56 = select <8 x i1> %equal.22, <8 x float> %const_1, <8 x float> %exp.11
-  %equal.23 = fcmp oeq <8 x float> %where.55, %const_minf
-  %where.57 = select <8 x i1> %equal.23, <8 x float> %const_0, <8 x float> %where.56
-  %where.58 = select <8 x i1> %less_equal.11, <8 x float> %total.45, <8 x float> %total.47
-  %where.59 = select <8 x i1> %less_equal.11, <8 x float> %total.47, <8 x float> %total.45
-  %add.20 = fadd <8 x float> %const_1, %where.59
-  %total.59 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.20, <8 x float> %where.57, <8 x float> %where.58)
-  %less_equal.12 = fcmp ole <8 x float> %total.50, %total.48
-  %total.60.s0 = fcmp ogt <8 x float> %total.50, %total.48
-  %total.60.s1 = select <8 x i1> %total.60.s0, <8 x float> %total.50, <8 x float> %total.48
-  %total.60.s2 = fcmp uno <8 x float> %total.50, %total.50
-  %total.60 = select <8 x i1> %total.60.s2, <8 x float> %total.50, <8 x float> %total.60.s1
-  %where.60 = select <8 x i1> %less_equal.12, <8 x float> %total.50, <8 x float> %total.48
-  %equal.24 = fcmp oeq <8 x float> %total.48, %total.50
-  %sub.13 = fsub <8 x float> %where.60, %total.60
-  %exp.12 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.13)
-  %where.61 = select <8 x i1> %equal.24, <8 x float> %const_1, <8 x float> %exp.12
-  %equal.25 = fcmp oeq <8 x float> %where.60, %const_minf
-  %where.62 = select <8 x i1> %equal.25, <8 x float> %const_0, <8 x float> %where.61
-  %where.63 = select <8 x i1> %less_equal.12, <8 x float> %total.49, <8 x float> %total.51
-  %where.64 = select <8 x i1> %less_equal.12, <8 x float> %total.51, <8 x float> %total.49
-  %add.21 = fadd <8 x float> %const_1, %where.64
-  %total.61 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.21, <8 x float> %where.62, <8 x float> %where.63)
-  %less_equal.13 = fcmp ole <8 x float> %total.54, %total.52
-  %total.62.s0 = fcmp ogt <8 x float> %total.54, %total.52
-  %total.62.s1 = select <8 x i1> %total.62.s0, <8 x float> %total.54, <8 x float> %total.52
-  %total.62.s2 = fcmp uno <8 x float> %total.54, %total.54
-  %total.62 = select <8 x i1> %total.62.s2, <8 x float> %total.54, <8 x float> %total.62.s1
-  %where.65 = select <8 x i1> %less_equal.13, <8 x float> %total.54, <8 x float> %total.52
-  %equal.26 = fcmp oeq <8 x float> %total.52, %total.54
-  %sub.14 = fsub <8 x float> %where.65, %total.62
-  %exp.13 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.14)
-  %where.66 = select <8 x i1> %equal.26, <8 x float> %const_1, <8 x float> %exp.13
-  %equal.27 = fcmp oeq <8 x float> %where.65, %const_minf
-  %where.67 = select <8 x i1> %equal.27, <8 x float> %const_0, <8 x float> %where.66
-  %where.68 = select <8 x i1> %less_equal.13, <8 x float> %total.53, <8 x float> %total.55
-  %where.69 = select <8 x i1> %less_equal.13, <8 x float> %total.55, <8 x float> %total.53
-  %add.22 = fadd <8 x float> %const_1, %where.69
-  %total.63 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.22, <8 x float> %where.67, <8 x float> %where.68)
-  %less_equal.14 = fcmp ole <8 x float> %total.58, %total.56
-  %total.64.s0 = fcmp ogt <8 x float> %total.58, %total.56
-  %total.64.s1 = select <8 x i1> %total.64.s0, <8 x float> %total.58, <8 x float> %total.56
-  %total.64.s2 = fcmp uno <8 x float> %total.58, %total.58
-  %total.64 = select <8 x i1> %total.64.s2, <8 x float> %total.58, <8 x float> %total.64.s1
-  %where.70 = select <8 x i1> %less_equal.14, <8 x float> %total.58, <8 x float> %total.56
-  %equal.28 = fcmp oeq <8 x float> %total.56, %total.58
-  %sub.15 = fsub <8 x float> %where.70, %total.64
-  %exp.14 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.15)
-  %where.71 = select <8 x i1> %equal.28, <8 x float> %const_1, <8 x float> %exp.14
-  %equal.29 = fcmp oeq <8 x float> %where.70, %const_minf
-  %where.72 = select <8 x i1> %equal.29, <8 x float> %const_0, <8 x float> %where.71
-  %where.73 = select <8 x i1> %less_equal.14, <8 x float> %total.57, <8 x float> %total.59
-  %where.74 = select <8 x i1> %less_equal.14, <8 x float> %total.59, <8 x float> %total.57
-  %add.23 = fadd <8 x float> %const_1, %where.74
-  %total.65 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.23, <8 x float> %where.72, <8 x float> %where.73)
-  %less_equal.15 = fcmp ole <8 x float> %total.62, %total.60
-  %total.66.s0 = fcmp ogt <8 x float> %total.62, %total.60
-  %total.66.s1 = select <8 x i1> %total.66.s0, <8 x float> %total.62, <8 x float> %total.60
-  %total.66.s2 = fcmp uno <8 x float> %total.62, %total.62
-  %total.66 = select <8 x i1> %total.66.s2, <8 x float> %total.62, <8 x float> %total.66.s1
-  %where.75 = select <8 x i1> %less_equal.15, <8 x float> %total.62, <8 x float> %total.60
-  %equal.30 = fcmp oeq <8 x float> %total.60, %total.62
-  %sub.16 = fsub <8 x float> %where.75, %total.66
-  %exp.15 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.16)
-  %where.76 = select <8 x i1> %equal.30, <8 x float> %const_1, <8 x float> %exp.15
-  %equal.31 = fcmp oeq <8 x float> %where.75, %const_minf
-  %where.77 = select <8 x i1> %equal.31, <8 x float> %const_0, <8 x float> %where.76
-  %where.78 = select <8 x i1> %less_equal.15, <8 x float> %total.61, <8 x float> %total.63
-  %where.79 = select <8 x i1> %less_equal.15, <8 x float> %total.63, <8 x float> %total.61
-  %add.24 = fadd <8 x float> %const_1, %where.79
-  %total.67 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.24, <8 x float> %where.77, <8 x float> %where.78)
-  %less_equal.16 = fcmp ole <8 x float> %total.66, %total.64
-  %total.68.s0 = fcmp ogt <8 x float> %total.66, %total.64
-  %total.68.s1 = select <8 x i1> %total.68.s0, <8 x float> %total.66, <8 x float> %total.64
-  %total.68.s2 = fcmp uno <8 x float> %total.66, %total.66
-  %total.68 = select <8 x i1> %total.68.s2, <8 x float> %total.66, <8 x float> %total.68.s1
-  %where.80 = select <8 x i1> %less_equal.16, <8 x float> %total.66, <8 x float> %total.64
-  %equal.32 = fcmp oeq <8 x float> %total.64, %total.66
-  %sub.17 = fsub <8 x float> %where.80, %total.68
-  %exp.16 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.17)
-  %where.81 = select <8 x i1> %equal.32, <8 x float> %const_1, <8 x float> %exp.16
-  %equal.33 = fcmp oeq <8 x float> %where.80, %const_minf
-  %where.82 = select <8 x i1> %equal.33, <8 x float> %const_0, <8 x float> %where.81
-  %where.83 = select <8 x i1> %less_equal.16, <8 x float> %total.65, <8 x float> %total.67
-  %where.84 = select <8 x i1> %less_equal.16, <8 x float> %total.67, <8 x float> %total.65
-  %add.25 = fadd <8 x float> %const_1, %where.84
-  %total.69 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.25, <8 x float> %where.82, <8 x float> %where.83)
-  %low = shufflevector <8 x float> %total.68, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %high = shufflevector <8 x float> %total.68, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %low.1 = shufflevector <8 x float> %total.69, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
-  %high.1 = shufflevector <8 x float> %total.69, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
-  %less_equal.17 = fcmp ole <4 x float> %high, %low
-  %total.70.s0 = fcmp ogt <4 x float> %high, %low
-  %total.70.s1 = select <4 x i1> %total.70.s0, <4 x float> %high, <4 x float> %low
-  %total.70.s2 = fcmp uno <4 x float> %high, %high
-  %total.70 = select <4 x i1> %total.70.s2, <4 x float> %high, <4 x float> %total.70.s1
-  %where.85 = select <4 x i1> %less_equal.17, <4 x float> %high, <4 x float> %low
-  %equal.34 = fcmp oeq <4 x float> %low, %high
-  %sub.18 = fsub <4 x float> %where.85, %total.70
-  %exp.17 = call <4 x float> @tigon_exp_f32_v4(<4 x float> %sub.18)
-  %where.86 = select <4 x i1> %equal.34, <4 x float> %const_1.1, <4 x float> %exp.17
-  %equal.35 = fcmp oeq <4 x float> %where.85, %const_minf.1
-  %where.87 = select <4 x i1> %equal.35, <4 x float> %const_0.1, <4 x float> %where.86
-  %where.88 = select <4 x i1> %less_equal.17, <4 x float> %low.1, <4 x float> %high.1
-  %where.89 = select <4 x i1> %less_equal.17, <4 x float> %high.1, <4 x float> %low.1
-  %add.26 = fadd <4 x float> %const_1.1, %where.89
-  %total.71 = call <4 x float> @llvm.fma.v4f32(<4 x float> %add.26, <4 x float> %where.87, <4 x float> %where.88)
-  %low.2 = shufflevector <4 x float> %total.70, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %high.2 = shufflevector <4 x float> %total.70, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %low.3 = shufflevector <4 x float> %total.71, <4 x float> poison, <2 x i32> <i32 0, i32 1>
-  %high.3 = shufflevector <4 x float> %total.71, <4 x float> poison, <2 x i32> <i32 2, i32 3>
-  %less_equal.18 = fcmp ole <2 x float> %high.2, %low.2
-  %total.72.s0 = fcmp ogt <2 x float> %high.2, %low.2
-  %total.72.s1 = select <2 x i1> %total.72.s0, <2 x float> %high.2, <2 x float> %low.2
-  %total.72.s2 = fcmp uno <2 x float> %high.2, %high.2
-  %total.72 = select <2 x i1> %total.72.s2, <2 x float> %high.2, <2 x float> %total.72.s1
-  %where.90 = select <2 x i1> %less_equal.18, <2 x float> %high.2, <2 x float> %low.2
-  %equal.36 = fcmp oeq <2 x float> %low.2, %high.2
-  %sub.19 = fsub <2 x float> %where.90, %total.72
-  %exp.18 = call <2 x float> @tigon_exp_f32_v2(<2 x float> %sub.19)
-  %where.91 = select <2 x i1> %equal.36, <2 x float> %const_1.2, <2 x float> %exp.18
-  %equal.37 = fcmp oeq <2 x float> %where.90, %const_minf.2
-  %where.92 = select <2 x i1> %equal.37, <2 x float> %const_0.2, <2 x float> %where.91
-  %where.93 = select <2 x i1> %less_equal.18, <2 x float> %low.3, <2 x float> %high.3
-  %where.94 = select <2 x i1> %less_equal.18, <2 x float> %high.3, <2 x float> %low.3
-  %add.27 = fadd <2 x float> %const_1.2, %where.94
-  %total.73 = call <2 x float> @llvm.fma.v2f32(<2 x float> %add.27, <2 x float> %where.92, <2 x float> %where.93)
-  %lane = extractelement <2 x float> %total.72, i32 0
-  %lane.1 = extractelement <2 x float> %total.72, i32 1
-  %lane.2 = extractelement <2 x float> %total.73, i32 0
-  %lane.3 = extractelement <2 x float> %total.73, i32 1
-  %less_equal.19 = fcmp ole float %lane.1, %lane
-  %total.74.s0 = fcmp ogt float %lane.1, %lane
-  %total.74.s1 = select i1 %total.74.s0, float %lane.1, float %lane
-  %total.74.s2 = fcmp uno float %lane.1, %lane.1
-  %total.74 = select i1 %total.74.s2, float %lane.1, float %total.74.s1
-  %where.95 = select i1 %less_equal.19, float %lane.1, float %lane
-  %equal.38 = fcmp oeq float %lane, %lane.1
-  %sub.20 = fsub float %where.95, %total.74
-  %exp.19 = call float @tigon_exp_f32_v1(float %sub.20)
-  %where.96 = select i1 %equal.38, float 1.0, float %exp.19
-  %equal.39 = fcmp oeq float %where.95, 0xFFF0000000000000
-  %where.97 = select i1 %equal.39, float 0.0, float %where.96
-  %where.98 = select i1 %less_equal.19, float %lane.2, float %lane.3
-  %where.99 = select i1 %less_equal.19, float %lane.3, float %lane.2
-  %add.28 = fadd float 1.0, %where.99
-  %total.75 = call float @llvm.fma.f32(float %add.28, float %where.97, float %where.98)
-  %total.76 = load float, ptr %total.state.8
-  %total.77 = load float, ptr %total_1.state.8
-  %less_equal.20 = fcmp ole float %total.76, %total.74
-  %total.78.s0 = fcmp ogt float %total.76, %total.74
-  %total.78.s1 = select i1 %total.78.s0, float %total.76, float %total.74
-  %total.78.s2 = fcmp uno float %total.76, %total.76
-  %total.78 = select i1 %total.78.s2, float %total.76, float %total.78.s1
-  %where.100 = select i1 %less_equal.20, float %total.76, float %total.74
-  %equal.40 = fcmp oeq float %total.74, %total.76
-  %sub.21 = fsub float %where.100, %total.78
-  %exp.20 = call float @tigon_exp_f32_v1(float %sub.21)
-  %where.101 = select i1 %equal.40, float 1.0, float %exp.20
-  %equal.41 = fcmp oeq float %where.100, 0xFFF0000000000000
-  %where.102 = select i1 %equal.41, float 0.0, float %where.101
-  %where.103 = select i1 %less_equal.20, float %total.75, float %total.77
-  %where.104 = select i1 %less_equal.20, float %total.77, float %total.75
-  %add.29 = fadd float 1.0, %where.104
-  %total.79 = call float @llvm.fma.f32(float %add.29, float %where.102, float %where.103)
+  %where.31 = select <8 x i1> %equal.6, <8 x float> %const_1, <8 x float> %exp.10
+  %equal.7 = fcmp oeq <8 x float> %where.30, %const_minf
+  %where.32 = select <8 x i1> %equal.7, <8 x float> %const_0, <8 x float> %where.31
+  %where.33 = select <8 x i1> %less_equal.2, <8 x float> %total.17, <8 x float> %total.19
+  %where.34 = select <8 x i1> %less_equal.2, <8 x float> %total.19, <8 x float> %total.17
+  %add.17 = fadd <8 x float> %const_1, %where.34
+  %total.21 = call <8 x float> @llvm.fma.v8f32(<8 x float> %add.17, <8 x float> %where.32, <8 x float> %where.33)
+  %low = shufflevector <8 x float> %total.20, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %high = shufflevector <8 x float> %total.20, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %low.1 = shufflevector <8 x float> %total.21, <8 x float> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %high.1 = shufflevector <8 x float> %total.21, <8 x float> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %less_equal.3 = fcmp ole <4 x float> %high, %low
+  %total.22.s0 = fcmp ogt <4 x float> %high, %low
+  %total.22.s1 = select <4 x i1> %total.22.s0, <4 x float> %high, <4 x float> %low
+  %total.22.s2 = fcmp uno <4 x float> %high, %high
+  %total.22 = select <4 x i1> %total.22.s2, <4 x float> %high, <4 x float> %total.22.s1
+  %where.35 = select <4 x i1> %less_equal.3, <4 x float> %high, <4 x float> %low
+  %equal.8 = fcmp oeq <4 x float> %low, %high
+  %sub.12 = fsub <4 x float> %where.35, %total.22
+  %exp.11 = call <4 x float> @tigon_exp_f32_v4(<4 x float> %sub.12)
+  %where.36 = select <4 x i1> %equal.8, <4 x float> %const_1.1, <4 x float> %exp.11
+  %equal.9 = fcmp oeq <4 x float> %where.35, %const_minf.1
+  %where.37 = select <4 x i1> %equal.9, <4 x float> %const_0.1, <4 x float> %where.36
+  %where.38 = select <4 x i1> %less_equal.3, <4 x float> %low.1, <4 x float> %high.1
+  %where.39 = select <4 x i1> %less_equal.3, <4 x float> %high.1, <4 x float> %low.1
+  %add.18 = fadd <4 x float> %const_1.1, %where.39
+  %total.23 = call <4 x float> @llvm.fma.v4f32(<4 x float> %add.18, <4 x float> %where.37, <4 x float> %where.38)
+  %low.2 = shufflevector <4 x float> %total.22, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %high.2 = shufflevector <4 x float> %total.22, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %low.3 = shufflevector <4 x float> %total.23, <4 x float> poison, <2 x i32> <i32 0, i32 1>
+  %high.3 = shufflevector <4 x float> %total.23, <4 x float> poison, <2 x i32> <i32 2, i32 3>
+  %less_equal.4 = fcmp ole <2 x float> %high.2, %low.2
+  %total.24.s0 = fcmp ogt <2 x float> %high.2, %low.2
+  %total.24.s1 = select <2 x i1> %total.24.s0, <2 x float> %high.2, <2 x float> %low.2
+  %total.24.s2 = fcmp uno <2 x float> %high.2, %high.2
+  %total.24 = select <2 x i1> %total.24.s2, <2 x float> %high.2, <2 x float> %total.24.s1
+  %where.40 = select <2 x i1> %less_equal.4, <2 x float> %high.2, <2 x float> %low.2
+  %equal.10 = fcmp oeq <2 x float> %low.2, %high.2
+  %sub.13 = fsub <2 x float> %where.40, %total.24
+  %exp.12 = call <2 x float> @tigon_exp_f32_v2(<2 x float> %sub.13)
+  %where.41 = select <2 x i1> %equal.10, <2 x float> %const_1.2, <2 x float> %exp.12
+  %equal.11 = fcmp oeq <2 x float> %where.40, %const_minf.2
+  %where.42 = select <2 x i1> %equal.11, <2 x float> %const_0.2, <2 x float> %where.41
+  %where.43 = select <2 x i1> %less_equal.4, <2 x float> %low.3, <2 x float> %high.3
+  %where.44 = select <2 x i1> %less_equal.4, <2 x float> %high.3, <2 x float> %low.3
+  %add.19 = fadd <2 x float> %const_1.2, %where.44
+  %total.25 = call <2 x float> @llvm.fma.v2f32(<2 x float> %add.19, <2 x float> %where.42, <2 x float> %where.43)
+  %lane = extractelement <2 x float> %total.24, i32 0
+  %lane.1 = extractelement <2 x float> %total.24, i32 1
+  %lane.2 = extractelement <2 x float> %total.25, i32 0
+  %lane.3 = extractelement <2 x float> %total.25, i32 1
+  %less_equal.5 = fcmp ole float %lane.1, %lane
+  %total.26.s0 = fcmp ogt float %lane.1, %lane
+  %total.26.s1 = select i1 %total.26.s0, float %lane.1, float %lane
+  %total.26.s2 = fcmp uno float %lane.1, %lane.1
+  %total.26 = select i1 %total.26.s2, float %lane.1, float %total.26.s1
+  %where.45 = select i1 %less_equal.5, float %lane.1, float %lane
+  %equal.12 = fcmp oeq float %lane, %lane.1
+  %sub.14 = fsub float %where.45, %total.26
+  %exp.13 = call float @tigon_exp_f32_v1(float %sub.14)
+  %where.46 = select i1 %equal.12, float 1.0, float %exp.13
+  %equal.13 = fcmp oeq float %where.45, 0xFFF0000000000000
+  %where.47 = select i1 %equal.13, float 0.0, float %where.46
+  %where.48 = select i1 %less_equal.5, float %lane.2, float %lane.3
+  %where.49 = select i1 %less_equal.5, float %lane.3, float %lane.2
+  %add.20 = fadd float 1.0, %where.49
+  %total.27 = call float @llvm.fma.f32(float %add.20, float %where.47, float %where.48)
+  %total.28 = load float, ptr %total.state.2
+  %total.29 = load float, ptr %total_1.state.2
+  %less_equal.6 = fcmp ole float %total.28, %total.26
+  %total.30.s0 = fcmp ogt float %total.28, %total.26
+  %total.30.s1 = select i1 %total.30.s0, float %total.28, float %total.26
+  %total.30.s2 = fcmp uno float %total.28, %total.28
+  %total.30 = select i1 %total.30.s2, float %total.28, float %total.30.s1
+  %where.50 = select i1 %less_equal.6, float %total.28, float %total.26
+  %equal.14 = fcmp oeq float %total.26, %total.28
+  %sub.15 = fsub float %where.50, %total.30
+  %exp.14 = call float @tigon_exp_f32_v1(float %sub.15)
+  %where.51 = select i1 %equal.14, float 1.0, float %exp.14
+  %equal.15 = fcmp oeq float %where.50, 0xFFF0000000000000
+  %where.52 = select i1 %equal.15, float 0.0, float %where.51
+  %where.53 = select i1 %less_equal.6, float %total.27, float %total.29
+  %where.54 = select i1 %less_equal.6, float %total.29, float %total.27
+  %add.21 = fadd float 1.0, %where.54
+  %total.31 = call float @llvm.fma.f32(float %add.21, float %where.52, float %where.53)
 
   ; column by lanes: 4 x 8
-  %log1p = call float @tigon_log1p_f32_v1(float %total.79)
-  %add.30 = fadd float %total.78, %log1p
-  %add.all.one = insertelement <8 x float> poison, float %add.30, i32 0
+  %log1p = call float @tigon_log1p_f32_v1(float %total.31)
+  %add.22 = fadd float %total.30, %log1p
+  %add.all.one = insertelement <8 x float> poison, float %add.22, i32 0
   %add.all = shufflevector <8 x float> %add.all.one, <8 x float> poison, <8 x i32> zeroinitializer
   %mul.2 = mul i64 %row.1, %y.stride0
   %y.row = getelementptr float, ptr %y.base, i64 %mul.2
@@ -583,31 +359,31 @@ column.4.loop:
   %column.4 = phi i64 [ 0, %column.3.done ], [ %column.4.next, %column.4.latch ]
   %x.at.10 = getelementptr float, ptr %x.row, i64 %column.4
   %x.10 = load <8 x float>, ptr %x.at.10, align 4
-  %sub.22 = fsub <8 x float> %x.10, %add.all
-  %exp.21 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.22)
+  %sub.16 = fsub <8 x float> %x.10, %add.all
+  %exp.15 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.16)
   %y.at = getelementptr float, ptr %y.row, i64 %column.4
-  store <8 x float> %exp.21, ptr %y.at, align 4
-  %add.31 = add i64 %column.4, 8
-  %x.at.11 = getelementptr float, ptr %x.row, i64 %add.31
+  store <8 x float> %exp.15, ptr %y.at, align 4
+  %add.23 = add i64 %column.4, 8
+  %x.at.11 = getelementptr float, ptr %x.row, i64 %add.23
   %x.11 = load <8 x float>, ptr %x.at.11, align 4
-  %sub.23 = fsub <8 x float> %x.11, %add.all
-  %exp.22 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.23)
-  %y.at.1 = getelementptr float, ptr %y.row, i64 %add.31
-  store <8 x float> %exp.22, ptr %y.at.1, align 4
-  %add.32 = add i64 %column.4, 16
-  %x.at.12 = getelementptr float, ptr %x.row, i64 %add.32
+  %sub.17 = fsub <8 x float> %x.11, %add.all
+  %exp.16 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.17)
+  %y.at.1 = getelementptr float, ptr %y.row, i64 %add.23
+  store <8 x float> %exp.16, ptr %y.at.1, align 4
+  %add.24 = add i64 %column.4, 16
+  %x.at.12 = getelementptr float, ptr %x.row, i64 %add.24
   %x.12 = load <8 x float>, ptr %x.at.12, align 4
-  %sub.24 = fsub <8 x float> %x.12, %add.all
-  %exp.23 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.24)
-  %y.at.2 = getelementptr float, ptr %y.row, i64 %add.32
-  store <8 x float> %exp.23, ptr %y.at.2, align 4
-  %add.33 = add i64 %column.4, 24
-  %x.at.13 = getelementptr float, ptr %x.row, i64 %add.33
+  %sub.18 = fsub <8 x float> %x.12, %add.all
+  %exp.17 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.18)
+  %y.at.2 = getelementptr float, ptr %y.row, i64 %add.24
+  store <8 x float> %exp.17, ptr %y.at.2, align 4
+  %add.25 = add i64 %column.4, 24
+  %x.at.13 = getelementptr float, ptr %x.row, i64 %add.25
   %x.13 = load <8 x float>, ptr %x.at.13, align 4
-  %sub.25 = fsub <8 x float> %x.13, %add.all
-  %exp.24 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.25)
-  %y.at.3 = getelementptr float, ptr %y.row, i64 %add.33
-  store <8 x float> %exp.24, ptr %y.at.3, align 4
+  %sub.19 = fsub <8 x float> %x.13, %add.all
+  %exp.18 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.19)
+  %y.at.3 = getelementptr float, ptr %y.row, i64 %add.25
+  store <8 x float> %exp.18, ptr %y.at.3, align 4
   br label %column.4.latch
 column.4.latch:
   %column.4.next = add nsw i64 %column.4, 32
@@ -620,10 +396,10 @@ column.5.loop:
   %column.5 = phi i64 [ %column.blocks.1, %column.4.done ], [ %column.5.next, %column.5.latch ]
   %x.at.14 = getelementptr float, ptr %x.row, i64 %column.5
   %x.14 = load <8 x float>, ptr %x.at.14, align 4
-  %sub.26 = fsub <8 x float> %x.14, %add.all
-  %exp.25 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.26)
+  %sub.20 = fsub <8 x float> %x.14, %add.all
+  %exp.19 = call <8 x float> @tigon_exp_f32_v8(<8 x float> %sub.20)
   %y.at.4 = getelementptr float, ptr %y.row, i64 %column.5
-  store <8 x float> %exp.25, ptr %y.at.4, align 4
+  store <8 x float> %exp.19, ptr %y.at.4, align 4
   br label %column.5.latch
 column.5.latch:
   %column.5.next = add nsw i64 %column.5, 8
@@ -636,10 +412,10 @@ column.6.loop:
   %column.6 = phi i64 [ %column.vectors, %column.5.done ], [ %column.6.next, %column.6.latch ]
   %x.at.15 = getelementptr float, ptr %x.row, i64 %column.6
   %x.15 = load float, ptr %x.at.15, align 4
-  %sub.27 = fsub float %x.15, %add.30
-  %exp.26 = call float @tigon_exp_f32_v1(float %sub.27)
+  %sub.21 = fsub float %x.15, %add.22
+  %exp.20 = call float @tigon_exp_f32_v1(float %sub.21)
   %y.at.5 = getelementptr float, ptr %y.row, i64 %column.6
-  store float %exp.26, ptr %y.at.5, align 4
+  store float %exp.20, ptr %y.at.5, align 4
   br label %column.6.latch
 column.6.latch:
   %column.6.next = add nsw i64 %column.6, 1
@@ -665,11 +441,12 @@ if.0.done:
 
 declare <2 x float> @llvm.fma.v2f32(<2 x float>, <2 x float>, <2 x float>)
 declare <4 x float> @llvm.fma.v4f32(<4 x float>, <4 x float>, <4 x float>)
+declare <8 x float> @llvm.fabs.v8f32(<8 x float>)
 declare <8 x float> @llvm.fma.v8f32(<8 x float>, <8 x float>, <8 x float>)
 declare float @llvm.fabs.f32(float)
 declare float @llvm.fma.f32(float, float, float)
 
-; e^x: x = n ln2 + r, 2^n (1 + r + r^2 q(r)); 0 below the normal numbers
+; e^x: x = n ln2 + r, 2^n (1 + r (1 + r q(r))); 0 below the normal numbers
 define internal <8 x float> @tigon_exp_f32_v8(<8 x float> %x) alwaysinline nounwind {
   %magic = shufflevector <1 x float> <float 0x4168000000000000>, <1 x float> poison, <8 x i32> zeroinitializer  ; 12582912
   %log2e = shufflevector <1 x float> <float 0x3FF7154760000000>, <1 x float> poison, <8 x i32> zeroinitializer  ; 1.442695
@@ -689,9 +466,8 @@ define internal <8 x float> @tigon_exp_f32_v8(<8 x float> %x) alwaysinline nounw
   %q.2 = call <8 x float> @llvm.fma.v8f32(<8 x float> %q.1, <8 x float> %r, <8 x float> %q_c1)
   %q_c0 = shufflevector <1 x float> <float 0x3FDFFFFFC0000000>, <1 x float> poison, <8 x i32> zeroinitializer  ; 0.49999994
   %q.3 = call <8 x float> @llvm.fma.v8f32(<8 x float> %q.2, <8 x float> %r, <8 x float> %q_c0)
-  %r_squared = fmul <8 x float> %r, %r
-  %rest = call <8 x float> @llvm.fma.v8f32(<8 x float> %r_squared, <8 x float> %q.3, <8 x float> %r)
-  %p = fadd <8 x float> %rest, %one
+  %slope = call <8 x float> @llvm.fma.v8f32(<8 x float> %q.3, <8 x float> %r, <8 x float> %one)
+  %p = call <8 x float> @llvm.fma.v8f32(<8 x float> %slope, <8 x float> %r, <8 x float> %one)
   %mantissa_bits = shufflevector <1 x i32> <i32 23>, <1 x i32> poison, <8 x i32> zeroinitializer  ; 0x17
   %shifted_bits = bitcast <8 x float> %shifted to <8 x i32>
   %exponent = shl <8 x i32> %shifted_bits, %mantissa_bits
@@ -710,7 +486,7 @@ define internal <8 x float> @tigon_exp_f32_v8(<8 x float> %x) alwaysinline nounw
   ret <8 x float> %result
 }
 
-; e^x: x = n ln2 + r, 2^n (1 + r + r^2 q(r)); 0 below the normal numbers
+; e^x: x = n ln2 + r, 2^n (1 + r (1 + r q(r))); 0 below the normal numbers
 define internal float @tigon_exp_f32_v1(float %x) alwaysinline nounwind {
   %shifted = call float @llvm.fma.f32(float %x, float 0x3FF7154760000000, float 0x4168000000000000)
   %n = fsub float %shifted, 0x4168000000000000
@@ -720,9 +496,8 @@ define internal float @tigon_exp_f32_v1(float %x) alwaysinline nounwind {
   %q.1 = call float @llvm.fma.f32(float %q, float %r, float 0x3FA5559160000000)
   %q.2 = call float @llvm.fma.f32(float %q.1, float %r, float 0x3FC55548A0000000)
   %q.3 = call float @llvm.fma.f32(float %q.2, float %r, float 0x3FDFFFFFC0000000)
-  %r_squared = fmul float %r, %r
-  %rest = call float @llvm.fma.f32(float %r_squared, float %q.3, float %r)
-  %p = fadd float %rest, 0x3FF0000000000000
+  %slope = call float @llvm.fma.f32(float %q.3, float %r, float 0x3FF0000000000000)
+  %p = call float @llvm.fma.f32(float %slope, float %r, float 0x3FF0000000000000)
   %shifted_bits = bitcast float %shifted to i32
   %exponent = shl i32 %shifted_bits, 23
   %p_bits = bitcast float %p to i32
@@ -736,7 +511,7 @@ define internal float @tigon_exp_f32_v1(float %x) alwaysinline nounwind {
   ret float %result
 }
 
-; e^x: x = n ln2 + r, 2^n (1 + r + r^2 q(r)); 0 below the normal numbers
+; e^x: x = n ln2 + r, 2^n (1 + r (1 + r q(r))); 0 below the normal numbers
 define internal <4 x float> @tigon_exp_f32_v4(<4 x float> %x) alwaysinline nounwind {
   %magic = shufflevector <1 x float> <float 0x4168000000000000>, <1 x float> poison, <4 x i32> zeroinitializer  ; 12582912
   %log2e = shufflevector <1 x float> <float 0x3FF7154760000000>, <1 x float> poison, <4 x i32> zeroinitializer  ; 1.442695
@@ -756,9 +531,8 @@ define internal <4 x float> @tigon_exp_f32_v4(<4 x float> %x) alwaysinline nounw
   %q.2 = call <4 x float> @llvm.fma.v4f32(<4 x float> %q.1, <4 x float> %r, <4 x float> %q_c1)
   %q_c0 = shufflevector <1 x float> <float 0x3FDFFFFFC0000000>, <1 x float> poison, <4 x i32> zeroinitializer  ; 0.49999994
   %q.3 = call <4 x float> @llvm.fma.v4f32(<4 x float> %q.2, <4 x float> %r, <4 x float> %q_c0)
-  %r_squared = fmul <4 x float> %r, %r
-  %rest = call <4 x float> @llvm.fma.v4f32(<4 x float> %r_squared, <4 x float> %q.3, <4 x float> %r)
-  %p = fadd <4 x float> %rest, %one
+  %slope = call <4 x float> @llvm.fma.v4f32(<4 x float> %q.3, <4 x float> %r, <4 x float> %one)
+  %p = call <4 x float> @llvm.fma.v4f32(<4 x float> %slope, <4 x float> %r, <4 x float> %one)
   %mantissa_bits = shufflevector <1 x i32> <i32 23>, <1 x i32> poison, <4 x i32> zeroinitializer  ; 0x17
   %shifted_bits = bitcast <4 x float> %shifted to <4 x i32>
   %exponent = shl <4 x i32> %shifted_bits, %mantissa_bits
@@ -777,7 +551,7 @@ define internal <4 x float> @tigon_exp_f32_v4(<4 x float> %x) alwaysinline nounw
   ret <4 x float> %result
 }
 
-; e^x: x = n ln2 + r, 2^n (1 + r + r^2 q(r)); 0 below the normal numbers
+; e^x: x = n ln2 + r, 2^n (1 + r (1 + r q(r))); 0 below the normal numbers
 define internal <2 x float> @tigon_exp_f32_v2(<2 x float> %x) alwaysinline nounwind {
   %magic = shufflevector <1 x float> <float 0x4168000000000000>, <1 x float> poison, <2 x i32> zeroinitializer  ; 12582912
   %log2e = shufflevector <1 x float> <float 0x3FF7154760000000>, <1 x float> poison, <2 x i32> zeroinitializer  ; 1.442695
@@ -797,9 +571,8 @@ define internal <2 x float> @tigon_exp_f32_v2(<2 x float> %x) alwaysinline nounw
   %q.2 = call <2 x float> @llvm.fma.v2f32(<2 x float> %q.1, <2 x float> %r, <2 x float> %q_c1)
   %q_c0 = shufflevector <1 x float> <float 0x3FDFFFFFC0000000>, <1 x float> poison, <2 x i32> zeroinitializer  ; 0.49999994
   %q.3 = call <2 x float> @llvm.fma.v2f32(<2 x float> %q.2, <2 x float> %r, <2 x float> %q_c0)
-  %r_squared = fmul <2 x float> %r, %r
-  %rest = call <2 x float> @llvm.fma.v2f32(<2 x float> %r_squared, <2 x float> %q.3, <2 x float> %r)
-  %p = fadd <2 x float> %rest, %one
+  %slope = call <2 x float> @llvm.fma.v2f32(<2 x float> %q.3, <2 x float> %r, <2 x float> %one)
+  %p = call <2 x float> @llvm.fma.v2f32(<2 x float> %slope, <2 x float> %r, <2 x float> %one)
   %mantissa_bits = shufflevector <1 x i32> <i32 23>, <1 x i32> poison, <2 x i32> zeroinitializer  ; 0x17
   %shifted_bits = bitcast <2 x float> %shifted to <2 x i32>
   %exponent = shl <2 x i32> %shifted_bits, %mantissa_bits
