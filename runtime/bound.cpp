@@ -50,8 +50,11 @@ struct PreparedProduct {
   PointerPatch a, b, c;
 };
 struct PreparedFill {
+  struct Dimension {
+    std::int64_t extent = 0, byte_stride = 0;
+  };
   PointerPatch target;
-  std::int64_t bytes = 0;
+  std::vector<Dimension> dimensions;  // outermost first, joined where memory is contiguous
   DType dtype = DType::f32;
   double value = 0;
 };
@@ -120,8 +123,7 @@ struct Bound::Parts {
 
   void prepare_strides(const std::vector<Strides>& inputs, const std::vector<Strides>& outputs) {
     const plan::Plan& plan = program->plan;
-    dsl::Extents chunked = extents;
-    find_chunks(plan.steps, chunked);
+    const dsl::Extents chunked = plan::longest_chunks(plan, extents);
     for (const plan::Buffer& buffer : plan.buffers) {
       dsl::Extents at = extents;
       for (const AxisId axis : buffer.chunked) at[axis] = chunked[axis];
@@ -156,12 +158,12 @@ struct Bound::Parts {
     if (zeros == nullptr) throw std::bad_alloc();
   }
 
-  static void find_chunks(const std::vector<plan::Step>& steps, dsl::Extents& chunked) {
-    for (const plan::Step& step : steps) {
-      if (const auto* loop = std::get_if<plan::Loop>(&step.node)) {
-        chunked[loop->axis] = std::min(chunked[loop->axis], loop->chunk);
-        find_chunks(loop->body, chunked);
-      }
+  // Extents inside a loop, at this length of its chunk.
+  void enter(Context& context, AxisId axis, std::int64_t length) const {
+    context.chunked |= AxisSet::of(axis);
+    context.local[axis] = length;
+    for (const plan::PartitionAxis& partition : program->plan.partition_axes) {
+      if (partition.chunked.contains(axis)) context.local[partition.axis] = partition.count.count(context.local);
     }
   }
 
@@ -268,6 +270,22 @@ struct Bound::Parts {
     return stride;
   }
 
+  // Where the current chunk of an operand starts: each chunked axis moves it by the operand's stride along that axis,
+  // unless the buffer holds no more than the chunk.
+  PointerPatch operand(const plan::Matmul& matmul, plan::AxisAccess plan::MatmulAxis::* access, plan::BufferId buffer,
+                       const Context& context) {
+    const plan::Buffer& b = program->plan.buffers[buffer];
+    PointerPatch result{.cell = 0, .buffer = buffer, .first_offset = static_cast<std::uint32_t>(offsets.size())};
+    for (const plan::MatmulAxis& axis : matmul.axes) {
+      const plan::AxisAccess& through = axis.*access;
+      if (!context.chunked.contains(axis.axis) || through.axis == dsl::no_axis || b.chunked.contains(through.axis))
+        continue;
+      offsets.push_back({axis.axis, stride_of(through, buffer, context) * size_of(b.dtype)});
+    }
+    result.offset_count = static_cast<std::uint32_t>(offsets.size()) - result.first_offset;
+    return result;
+  }
+
   PreparedProduct prepare_product(const plan::Matmul& matmul, const Context& context) {
     MatmulSpec spec;
     const auto& buffers = program->plan.buffers;
@@ -287,19 +305,28 @@ struct Bound::Parts {
     PreparedProduct result;
     result.matmul = prepare_matmul(spec);
     scratch_bytes = std::max(scratch_bytes, static_cast<std::int64_t>(result.matmul->scratch_bytes()));
-    result.a = patch(0, matmul.a, context);
-    result.b = patch(0, matmul.b, context);
-    result.c = patch(0, matmul.c, context);
+    result.a = operand(matmul, &plan::MatmulAxis::a, matmul.a, context);
+    result.b = operand(matmul, &plan::MatmulAxis::b, matmul.b, context);
+    result.c = operand(matmul, &plan::MatmulAxis::c, matmul.c, context);
     ++matmuls;
     return result;
   }
 
   PreparedFill prepare_fill(const plan::Fill& fill, const Context& context) {
     const plan::Buffer& buffer = program->plan.buffers[fill.buffer];
-    dsl::Extents at = extents;
-    for (const AxisId axis : buffer.chunked) at[axis] = context.local[axis];
-    return {patch(0, fill.buffer, context), plan::element_count(buffer, at) * size_of(buffer.dtype), buffer.dtype,
-            fill.value};
+    PreparedFill result{patch(0, fill.buffer, context), {}, buffer.dtype, fill.value};
+    const std::int64_t size = size_of(buffer.dtype);
+    for (std::size_t i = 0; i < buffer.axes.size(); ++i) {
+      const AxisId axis = buffer.axes[i];
+      const std::int64_t extent = context.chunked.contains(axis) ? context.local[axis] : extents[axis];
+      const std::int64_t stride = strides[fill.buffer][i] * size;
+      auto& dimensions = result.dimensions;
+      if (!dimensions.empty() && dimensions.back().byte_stride == extent * stride)
+        dimensions.back() = {dimensions.back().extent * extent, stride};
+      else
+        dimensions.push_back({extent, stride});
+    }
+    return result;
   }
 
   PreparedLoop prepare_loop(const plan::Loop& loop, const Context& context) {
@@ -310,13 +337,12 @@ struct Bound::Parts {
     result.full_chunks = extent / result.chunk;
     result.rest = extent % result.chunk;
     Context inside = context;
-    inside.chunked |= AxisSet::of(loop.axis);
     const std::int64_t launches_before = launches, matmuls_before = matmuls;
-    inside.local[loop.axis] = result.chunk;
+    enter(inside, loop.axis, result.chunk);
     if (result.full_chunks > 0) result.full = prepare(loop.body, inside);
     launches = launches_before + (launches - launches_before) * result.full_chunks;
     matmuls = matmuls_before + (matmuls - matmuls_before) * result.full_chunks;
-    inside.local[loop.axis] = result.rest;
+    enter(inside, loop.axis, result.rest);
     if (result.rest > 0) result.last = prepare(loop.body, inside);
     return result;
   }
@@ -412,11 +438,17 @@ struct Bound::Parts {
   }
 
   void run_fill(const PreparedFill& fill, const Run& run) const {
-    std::byte* target = address(fill.target, run);
     const std::uint64_t bits = scalar_bits(fill.dtype, fill.value);
-    const int size = size_of(fill.dtype);
-    for (std::int64_t at = 0; at < fill.bytes; at += size)
-      std::memcpy(target + at, &bits, static_cast<std::size_t>(size));
+    fill_from(fill, 0, address(fill.target, run), bits, static_cast<std::size_t>(size_of(fill.dtype)));
+  }
+  static void fill_from(const PreparedFill& fill, std::size_t dimension, std::byte* target, const std::uint64_t& bits,
+                        std::size_t size) {
+    if (dimension == fill.dimensions.size()) {
+      std::memcpy(target, &bits, size);
+      return;
+    }
+    const auto [extent, stride] = fill.dimensions[dimension];
+    for (std::int64_t i = 0; i < extent; ++i) fill_from(fill, dimension + 1, target + i * stride, bits, size);
   }
 
   void run_loop(const PreparedLoop& loop, Run& run) const {

@@ -71,9 +71,13 @@ BufferId Body::workspace_buffer(std::string name, DType dtype, std::vector<AxisI
   return static_cast<BufferId>(plan_.buffers.size() - 1);
 }
 
-AxisId Body::partition_axis(const schedule::PartitionCount& count) {
+AxisId Body::partition_axis(const schedule::PartitionCount& count, AxisSet chunked) {
+  AxisSet rows;
+  for (const AxisId axis : count.rows) rows |= AxisSet::of(axis);
+  chunked = chunked & rows;
   for (const PartitionAxis& known : plan_.partition_axes) {
-    if (known.count.rows == count.rows && known.count.unit == count.unit && known.count.limit == count.limit)
+    if (known.count.rows == count.rows && known.count.unit == count.unit && known.count.limit == count.limit &&
+        known.chunked == chunked)
       return known.axis;
   }
   if (plan_.axes.size() >= dsl::max_axes) {
@@ -86,7 +90,7 @@ AxisId Body::partition_axis(const schedule::PartitionCount& count) {
   if (name.back() == '\'') name.pop_back();
   plan_.axes.push_back({.name = name});
   plan_.planned.push_back(count.count(plan_.planned));
-  plan_.partition_axes.push_back({axis, count});
+  plan_.partition_axes.push_back({axis, count, chunked});
   return axis;
 }
 
@@ -172,7 +176,7 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
     Cluster merge;
     merge.sinks = {target};
     merge.reads = {target};
-    result.push_back(launch_step(work, {&merge}, destinations));
+    result.push_back(launch_step(work, {&merge}, destinations, true));
   }
   return result;
 }
@@ -267,8 +271,8 @@ void Body::reuse_dying_input(const Work& work, const std::vector<const Cluster*>
   }
 }
 
-Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clusters,
-                       const Destinations& destinations) {
+Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clusters, const Destinations& destinations,
+                       bool whole) {
   std::vector<NodeId> sinks;
   std::vector<std::vector<int>> parts;
   double predicted = device_.launch_ns;
@@ -286,6 +290,7 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
     current.extents[axis] = plan_.planned[axis];
   KernelPieces pieces = kernel_request(current, sinks, stored_);
   pieces.request.parts = parts;
+  pieces.request.whole = whole;
   for (std::size_t i = 0; i < sinks.size(); ++i) {
     dsl::OutputInfo& output = pieces.request.graph.outputs[i];
     if (const auto found = destinations.find(sinks[i]); found != destinations.end()) {
@@ -366,7 +371,7 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
       const dsl::OutputInfo& info = pieces.request.graph.outputs[at];
       Stored stored{{}, info.axes, dsl::no_axis};
       if (kernel.scheduled.outputs[at].partial) {
-        stored.partition = partition_axis(kernel.scheduled.partitions[part]);
+        stored.partition = partition_axis(kernel.scheduled.partitions[part], work.chunked);
         stored.layout.insert(stored.layout.begin(), stored.partition);
       }
       const auto& parameters = kernel.scheduled.output_parameters[at];

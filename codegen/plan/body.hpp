@@ -30,8 +30,9 @@ class Body {
 
  private:
   Step matmul_step(const Work& work, const Cluster& cluster, const Destinations& destinations);
-  // One launch for clusters that do not read each other.
-  Step launch_step(const Work& work, const std::vector<const Cluster*>& clusters, const Destinations& destinations);
+  // One launch for clusters that do not read each other. `whole`: nothing may be left in partitions.
+  Step launch_step(const Work& work, const std::vector<const Cluster*>& clusters, const Destinations& destinations,
+                   bool whole = false);
   BufferId workspace_buffer(std::string name, DType dtype, std::vector<dsl::AxisId> axes, dsl::AxisSet chunked,
                             dsl::NodeId node);
   // Values of the workspace that no later cluster reads may be overwritten by results of their shape.
@@ -39,7 +40,7 @@ class Body {
   bool read_later(const Work& work, dsl::NodeId node) const;
   void reuse_dying_input(const Work& work, const std::vector<const Cluster*>& clusters, KernelPieces& pieces,
                          std::size_t output_number) const;
-  dsl::AxisId partition_axis(const schedule::PartitionCount& count);
+  dsl::AxisId partition_axis(const schedule::PartitionCount& count, dsl::AxisSet chunked);
 
   Plan& plan_;
   const schedule::DeviceModel& device_;

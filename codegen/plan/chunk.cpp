@@ -14,27 +14,37 @@ using dsl::NodeId;
 using dsl::NodeKind;
 
 std::vector<std::int64_t> chunk_lengths(std::int64_t extent) {
+  constexpr std::size_t most = 12;
   std::vector<std::int64_t> lengths;
-  for (std::int64_t length = 16; length < extent && lengths.size() < 12; length *= 2) lengths.push_back(length);
+  for (std::int64_t length = 1; length < extent; length *= 2) lengths.push_back(length);
+  if (lengths.size() > most) lengths.erase(lengths.begin(), lengths.end() - most);
   return lengths;
 }
 
 namespace {
 
+// The first region of the strategy that the work has to compute.
+std::optional<Region> region_of(const Work& work, const Strategy& strategy, const PlanOptions& options) {
+  if (work.chunked.contains(strategy.axis) || work.extents[strategy.axis] <= strategy.chunk) return std::nullopt;
+  return find_region(work, strategy.axis, strategy.bytes, options);
+}
+
 class Chunker {
  public:
   Chunker(Plan& plan, const Work& work, const Destinations& destinations, const Region& region,
-          const Strategy& strategy, const schedule::DeviceModel& device, const PlanOptions& options)
+          const Strategy& strategy, const std::vector<Strategy>& strategies, const schedule::DeviceModel& device,
+          const PlanOptions& options)
       : plan_(plan),
         work_(work),
         graph_(*work.graph),
         destinations_(destinations),
         region_(region),
         strategy_(strategy),
-        options_(options),
-        body_(plan, device, options) {}
+        strategies_(strategies),
+        device_(device),
+        options_(options) {}
 
-  std::variant<std::vector<Step>, schedule::Refusal> run() {
+  std::variant<Built, schedule::Refusal> run() {
     if (const std::string reason = illegal(); !reason.empty()) return schedule::Refusal{reason};
     std::vector<bool> known(graph_.nodes.size(), false);
     for (const auto& [node, stored] : work_.stored) known[node] = true;
@@ -46,12 +56,15 @@ class Chunker {
     const dsl::AxisPlan& passes = std::get<dsl::AxisPlan>(choice);
     for (const dsl::AxisPass& pass : passes.passes) {
       for (const NodeId sink : pass.sinks) {
-        const NodeKind kind = graph_.node(sink).kind;
-        if (kind == NodeKind::gather && !graph_.node(sink).axes.contains(strategy_.axis)) {
-          return schedule::Refusal{"a lookup along the chunked axis would have to be merged over chunks"};
+        if (merged(sink) && (graph_.node(sink).dtype == DType::boolean || rounds(sink))) {
+          return schedule::Refusal{fmt::format("`{}` cannot be summed over chunks in {}", value_name(graph_, sink),
+                                               name(graph_.node(sink).dtype))};
         }
-        if (kind == NodeKind::scatter) return schedule::Refusal{"a scatter inside the region"};
       }
+    }
+    const auto idle = [](const dsl::AxisPass& pass) { return pass.sinks.empty(); };
+    if (std::all_of(passes.passes.begin(), passes.passes.end(), idle)) {
+      return schedule::Refusal{"no pass over the axis computes anything"};
     }
     current_ = work_;
     compute(region_.before);
@@ -64,21 +77,10 @@ class Chunker {
       compute(hoisted);
       loop(pass.sinks);
     }
-    // The rest of the function.
-    Destinations rest;
-    Work last = current_;
-    last.targets.clear();
-    for (const NodeId target : work_.targets) {
-      if (delivered_.contains(target)) continue;
-      last.targets.push_back(target);
-      rest[target] = destinations_.at(target);
-    }
-    for (const auto& [target, accumulator] : epilogues_) last.overwrites[target] = accumulator;
-    append(body_.steps(last, rest));
-    return std::move(steps_);
+    rest();
+    if (refusal_) return *refusal_;
+    return Built{std::move(steps_), std::move(current_.stored)};
   }
-
-  [[nodiscard]] const StoredValues& stored() const { return current_.stored; }
 
  private:
   std::string illegal() const {
@@ -86,15 +88,39 @@ class Chunker {
     for (const dsl::SplitRelation& split : graph_.splits) {
       if (split.whole == axis || split.outer == axis || split.inner == axis) return "the axis is part of a split";
     }
+    for (const NodeId target : region_.targets) {
+      if (work_.overwrites.contains(target)) return "a value of the region overwrites another";
+    }
     return {};
+  }
+
+  // Lookups along the axis find their element in one chunk, and scatters over it add up chunk by chunk.
+  bool merged(NodeId sink) const {
+    const dsl::Node& n = graph_.node(sink);
+    if (n.kind == NodeKind::gather) return !n.axes.contains(strategy_.axis);
+    if (n.kind != NodeKind::scatter) return false;
+    const std::vector<AxisId>& folded = graph_.scatters[n.payload].folded;
+    return std::find(folded.begin(), folded.end(), strategy_.axis) != folded.end();
+  }
+  // A sum that grows chunk by chunk would be rounded each time.
+  bool rounds(NodeId sink) const {
+    return graph_.node(sink).kind == NodeKind::scatter && size_of(graph_.node(sink).dtype) <= 2;
   }
 
   bool in_memory(NodeId node) const {
     return graph_.node(node).kind == NodeKind::input || current_.stored.contains(node);
   }
 
-  void append(std::vector<Step> steps) {
-    for (Step& step : steps) steps_.push_back(std::move(step));
+  // Does some work here and now.
+  void append(const Work& work, const Destinations& destinations, const std::vector<Strategy>& strategies) {
+    if (refusal_) return;
+    auto built = build_steps(plan_, work, destinations, strategies, device_, options_);
+    if (auto* refusal = std::get_if<schedule::Refusal>(&built)) {
+      refusal_ = std::move(*refusal);
+      return;
+    }
+    for (Step& step : std::get<Built>(built).steps) steps_.push_back(std::move(step));
+    current_.stored = std::move(std::get<Built>(built).stored);
   }
 
   // Stores these values in the workspace, or where the function wants them.
@@ -109,8 +135,38 @@ class Chunker {
         delivered_.insert(node);
       }
     }
-    append(body_.steps(work, destinations));
-    current_.stored = body_.stored();
+    append(work, destinations, strategies_);
+  }
+
+  // What the region's results are needed for. A sum that lies in its output's memory is finished there, in place: in
+  // one go with all the rest, or, where the rest has regions of its own, after them.
+  void rest() {
+    Destinations destinations, in_place;
+    Work last = current_;
+    last.targets.clear();
+    for (const NodeId target : work_.targets) {
+      const auto destination = destinations_.find(target);
+      if (delivered_.contains(target) || (destination == destinations_.end() && in_memory(target))) continue;
+      last.targets.push_back(target);
+      if (destination != destinations_.end()) destinations.insert(*destination);
+    }
+    if (!epilogues_.empty() && any_region(last)) {
+      const auto is_epilogue = [&](NodeId target) { return epilogues_.contains(target); };
+      last.targets.erase(std::remove_if(last.targets.begin(), last.targets.end(), is_epilogue), last.targets.end());
+      for (const auto& [target, accumulator] : epilogues_) in_place.insert(destinations.extract(target));
+      append(last, destinations, strategies_);
+      last.stored = current_.stored;
+      last.targets.clear();
+      for (const auto& [target, destination] : in_place) last.targets.push_back(target);
+      destinations = std::move(in_place);
+    }
+    for (const auto& [target, accumulator] : epilogues_) last.overwrites[target] = accumulator;
+    if (!last.targets.empty()) append(last, destinations, epilogues_.empty() ? strategies_ : none_);
+  }
+
+  bool any_region(const Work& work) const {
+    return std::any_of(strategies_.begin(), strategies_.end(),
+                       [&](const Strategy& strategy) { return region_of(work, strategy, options_).has_value(); });
   }
 
   NodeId contraction_finish(NodeId fold) const {
@@ -129,11 +185,15 @@ class Chunker {
     buffer.dtype = dtype;
     buffer.axes = layout;
     buffer.node = node;
+    for (const AxisId axis : layout) {
+      if (work_.chunked.contains(axis)) buffer.chunked |= AxisSet::of(axis);
+    }
     plan_.buffers.push_back(std::move(buffer));
     return static_cast<BufferId>(plan_.buffers.size() - 1);
   }
 
   void loop(const std::vector<NodeId>& sinks) {
+    if (refusal_) return;
     Work inside = current_;
     inside.extents[strategy_.axis] = std::min(strategy_.chunk, work_.extents[strategy_.axis]);
     inside.chunked |= AxisSet::of(strategy_.axis);
@@ -145,7 +205,7 @@ class Chunker {
       const bool fold = graph_.node(sink).kind == NodeKind::fold;
       const NodeId finish = fold ? contraction_finish(sink) : dsl::no_node;
       const NodeId target = finish == dsl::no_node ? sink : finish;
-      const bool carried = fold && graph_.folded_axes(sink).contains(strategy_.axis);
+      const bool carried = merged(sink) || (fold && graph_.folded_axes(sink).contains(strategy_.axis));
       Destination destination;
       destination.name = value_name(graph_, target);
       destination.layout = work_.layouts[target];
@@ -163,14 +223,28 @@ class Chunker {
     Loop loop;
     loop.axis = strategy_.axis;
     loop.chunk = strategy_.chunk;
-    Body body = body_;
-    loop.body = body.steps(inside, destinations);
+    auto built = build_steps(plan_, inside, destinations, strategies_, device_, options_);
+    if (auto* refusal = std::get_if<schedule::Refusal>(&built)) {
+      refusal_ = std::move(*refusal);
+      return;
+    }
+    loop.body = std::move(std::get<Built>(built).steps);
     steps_.push_back({std::move(loop)});
     for (auto& [node, stored] : results) current_.stored[node] = std::move(stored);
   }
 
   void state_destination(NodeId sink, bool carried, Destination& destination) {
     const dsl::Monoid& monoid = graph_.monoid_of(sink);
+    if (const auto own = destinations_.find(sink); own != destinations_.end()) {
+      destination = own->second;
+      delivered_.insert(sink);
+      if (!carried || destination.mode == dsl::OutputMode::accumulate) return;
+      for (std::size_t slot = 0; slot < monoid.state.size(); ++slot) {
+        steps_.push_back({Fill{destination.slots[slot], monoid.identity[slot]}});
+      }
+      destination.mode = dsl::OutputMode::accumulate;
+      return;
+    }
     for (std::size_t slot = 0; slot < monoid.state.size(); ++slot) {
       const DType dtype = dtype_of_class(monoid.state[slot], graph_.node(sink).dtype);
       const std::string name =
@@ -186,7 +260,7 @@ class Chunker {
       destination = own->second;
       delivered_.insert(target);
     } else if (const NodeId output = carried ? sole_destination(graph_, destinations_, target) : dsl::no_node;
-               output != dsl::no_node) {
+               output != dsl::no_node && !epilogues_.contains(output)) {
       destination.buffer = destinations_.at(output).buffer;
       destination.layout = destinations_.at(output).layout;
       epilogues_[output] = target;
@@ -204,22 +278,32 @@ class Chunker {
   const Destinations& destinations_;
   const Region& region_;
   Strategy strategy_;
+  const std::vector<Strategy>& strategies_;
+  const std::vector<Strategy> none_;
+  const schedule::DeviceModel& device_;
   const PlanOptions& options_;
-  Body body_;
   Work current_;
   std::vector<Step> steps_;
   std::set<NodeId> delivered_;
   std::map<NodeId, NodeId> epilogues_;  // output -> the sum that grows in its memory
+  std::optional<schedule::Refusal> refusal_;
 };
 
 }  // namespace
 
-std::variant<std::vector<Step>, schedule::Refusal> chunked_steps(Plan& plan, const Work& work,
-                                                                 const Destinations& destinations, const Region& region,
-                                                                 const Strategy& strategy,
-                                                                 const schedule::DeviceModel& device,
-                                                                 const PlanOptions& options) {
-  return Chunker(plan, work, destinations, region, strategy, device, options).run();
+std::variant<Built, schedule::Refusal> build_steps(Plan& plan, const Work& work, const Destinations& destinations,
+                                                   const std::vector<Strategy>& strategies,
+                                                   const schedule::DeviceModel& device, const PlanOptions& options) {
+  for (const Strategy& strategy : strategies) {
+    if (const std::optional<Region> region = region_of(work, strategy, options)) {
+      return Chunker(plan, work, destinations, *region, strategy, strategies, device, options).run();
+    }
+  }
+  Body body(plan, device, options);
+  Built built;
+  built.steps = body.steps(work, destinations);
+  built.stored = body.stored();
+  return built;
 }
 
 }  // namespace tigon::plan

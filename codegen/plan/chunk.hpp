@@ -5,19 +5,19 @@
 
 namespace tigon::plan {
 
-struct Strategy {
-  dsl::AxisId axis = dsl::no_axis;
-  std::int64_t chunk = 0;
+struct Built {
+  std::vector<Step> steps;
+  StoredValues stored;  // everything in memory after them
 };
 
-// Steps for the whole work with the region in chunks; a refusal says why the axis cannot be chunked.
-std::variant<std::vector<Step>, schedule::Refusal> chunked_steps(Plan& plan, const Work& work,
-                                                                 const Destinations& destinations, const Region& region,
-                                                                 const Strategy& strategy,
-                                                                 const schedule::DeviceModel& device,
-                                                                 const PlanOptions& options);
+// Steps that compute the work's targets into their destinations. The first strategy that finds a region wins it; all of
+// them are then tried on what is left to do before, inside and after its loops, so that regions follow each other and
+// nest. A refusal says why an axis cannot be chunked.
+std::variant<Built, schedule::Refusal> build_steps(Plan& plan, const Work& work, const Destinations& destinations,
+                                                   const std::vector<Strategy>& strategies,
+                                                   const schedule::DeviceModel& device, const PlanOptions& options);
 
-// Chunk lengths worth trying for an extent: powers of two from 16 on, at most 12.
+// Chunk lengths worth trying for an extent: the powers of two below it, the largest 12.
 std::vector<std::int64_t> chunk_lengths(std::int64_t extent);
 
 }  // namespace tigon::plan

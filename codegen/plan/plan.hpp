@@ -30,6 +30,7 @@ struct Buffer {
 struct PartitionAxis {
   dsl::AxisId axis = dsl::no_axis;
   schedule::PartitionCount count;
+  dsl::AxisSet chunked{};  // axes that the count takes at their chunk's length
 };
 
 struct Kernel {
@@ -126,11 +127,20 @@ struct MatmulSupport {
   bool bf16 = false;
 };
 
+// How large values are kept from memory: each region around values with this axis that take at least `bytes` runs in
+// chunks of it.
+struct Strategy {
+  dsl::AxisId axis = dsl::no_axis;
+  double bytes = 0;
+  std::int64_t chunk = 0;
+};
+
 struct PlanOptions {
   double memory_budget = 0;               // bytes of workspace; 0: no limit
   bool unfused = false;                   // one kernel per node, every value stored
   std::int64_t matmul_minimum = 1 << 13;  // multiply-adds below which a contraction is an ordinary kernel
   MatmulSupport matmul;
+  std::vector<Strategy> strategies;  // if there are any, these are taken and none is searched for
 };
 
 // Pure and deterministic. `graph` is prepared (dsl/passes); extents are complete.
@@ -148,6 +158,9 @@ std::vector<std::int64_t> dense_strides(const Buffer& buffer, const dsl::Extents
 // The axes along which kernels look elements up. Where such an axis is empty, a kernel still reads the place that its
 // first element would have, and does not use what it finds there.
 dsl::AxisSet looked_up_axes(const Plan& plan);
+
+// By axis: the longest chunk that any loop makes of it, or its extent where none does.
+dsl::Extents longest_chunks(const Plan& plan, const dsl::Extents& extents);
 
 // Offsets of the workspace buffers by BufferId (others 0) and the total, 64-byte aligned; lives that do not overlap
 // share.

@@ -134,21 +134,16 @@ void append_copies(Plan& plan, const Graph& graph, const Start& from, const sche
 Plan plan(const Graph& graph, const dsl::Extents& extents, const schedule::DeviceModel& device,
           const PlanOptions& options) {
   const Start from = start(graph, extents, device);
-  const auto build = [&](const Region* region, const Strategy& strategy) -> std::variant<Plan, schedule::Refusal> {
+  const auto build = [&](const std::vector<Strategy>& strategies) -> std::variant<Plan, schedule::Refusal> {
     Plan result = from.plan;
-    if (region == nullptr) {
-      Body body(result, device, options);
-      result.steps = body.steps(from.work, from.destinations);
-    } else {
-      auto steps = chunked_steps(result, from.work, from.destinations, *region, strategy, device, options);
-      if (auto* refusal = std::get_if<schedule::Refusal>(&steps)) return *refusal;
-      result.steps = std::get<std::vector<Step>>(std::move(steps));
-    }
+    auto built = build_steps(result, from.work, from.destinations, strategies, device, options);
+    if (auto* refusal = std::get_if<schedule::Refusal>(&built)) return std::move(*refusal);
+    result.steps = std::get<Built>(std::move(built)).steps;
     append_copies(result, graph, from, device, options);
     finish_plan(result);
     return result;
   };
-  return search(from.work, device, options, build);
+  return search(from.work, options, build);
 }
 
 }  // namespace tigon::plan

@@ -15,17 +15,22 @@ namespace {
 
 class RegionFinder {
  public:
-  RegionFinder(const Work& work, double bytes, const PlanOptions& options)
-      : work_(work), graph_(*work.graph), bytes_(bytes), options_(options) {
+  RegionFinder(const Work& work, AxisId axis, double bytes, const PlanOptions& options)
+      : work_(work), graph_(*work.graph), axis_(axis), bytes_(bytes), options_(options) {
     find_products();
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) operands_.push_back(find_operands(id));
+    find_needed();
     readers_.resize(graph_.nodes.size());
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-      for (const NodeId operand : operands(id)) readers_[operand].push_back(id);
+      if (!needed_[id]) continue;
+      for (const NodeId operand : operands_[id]) readers_[operand].push_back(id);
     }
   }
 
-  std::optional<Region> run(NodeId seed) {
-    if (!is_large(seed)) return std::nullopt;
+  std::optional<Region> run() {
+    NodeId seed = 0;
+    while (seed < graph_.nodes.size() && !is_large(seed)) ++seed;
+    if (seed == graph_.nodes.size()) return std::nullopt;
     grow(seed);
     close();
     Region region;
@@ -37,9 +42,6 @@ class RegionFinder {
     for (const NodeId id : inside_) add_before(id, targets, before);
     for (const NodeId id : targets) add_before(id, targets, before);
     region.before.assign(before.begin(), before.end());
-    AxisSet axes;
-    for (const NodeId id : large_) axes |= graph_.node(id).axes;
-    for (const AxisId axis : axes) region.axes.push_back(axis);
     return region;
   }
 
@@ -59,8 +61,18 @@ class RegionFinder {
     }
   }
 
+  void find_needed() {
+    needed_.assign(graph_.nodes.size(), false);
+    for (const NodeId target : work_.targets) needed_[target] = true;
+    for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
+      needed_[id] = needed_[id] && !is_leaf(id);
+      if (!needed_[id]) continue;
+      for (const NodeId operand : operands_[id]) needed_[operand] = true;
+    }
+  }
+
   // What a node reads, products seen through and contractions reduced to their stored operands.
-  std::vector<NodeId> operands(NodeId id) const {
+  std::vector<NodeId> find_operands(NodeId id) const {
     std::vector<NodeId> result;
     const NodeId finish = graph_.node(id).kind == NodeKind::fold ? finish_of(id) : dsl::no_node;
     if (finish != dsl::no_node) {
@@ -88,10 +100,15 @@ class RegionFinder {
   bool is_leaf(NodeId id) const {
     const NodeKind kind = graph_.node(id).kind;
     return kind == NodeKind::input || kind == NodeKind::scalar || kind == NodeKind::constant ||
-           kind == NodeKind::iota || kind == NodeKind::extent;
+           kind == NodeKind::iota || kind == NodeKind::extent || work_.stored.contains(id);
+  }
+  // Views of what is in memory are no values of their own.
+  bool is_read(NodeId id) const {
+    while (graph_.node(id).kind == NodeKind::view) id = graph_.operands(id)[0];
+    return is_leaf(id);
   }
   bool is_large(NodeId id) const {
-    if (is_leaf(id) || product_[id] || work_.stored.contains(id)) return false;
+    if (is_read(id) || product_[id] || !needed_[id] || !graph_.node(id).axes.contains(axis_)) return false;
     double elements = 1;
     for (const AxisId axis : graph_.node(id).axes) elements *= static_cast<double>(work_.extents[axis]);
     return elements * size_of(graph_.node(id).dtype) >= bytes_;
@@ -99,72 +116,68 @@ class RegionFinder {
 
   void grow(NodeId seed) {
     std::vector<NodeId> stack{seed};
-    const AxisSet axes = graph_.node(seed).axes;
     while (!stack.empty()) {
       const NodeId id = stack.back();
       stack.pop_back();
       if (!large_.insert(id).second) continue;
-      for (const NodeId next : operands(id)) {
-        if (is_large(next) && joined(next, axes)) stack.push_back(next);
+      for (const NodeId next : operands_[id]) {
+        if (is_large(next)) stack.push_back(next);
       }
       for (const NodeId next : readers_[id]) {
-        if (!product_[next] && is_large(next) && joined(next, axes)) stack.push_back(next);
+        if (!product_[next] && is_large(next)) stack.push_back(next);
       }
     }
   }
-  // Large values over other axes (a weight's gradient beside logits) are not part of the region: they are read or
-  // delivered.
-  bool joined(NodeId id, AxisSet axes) const {
-    return graph_.node(id).axes.contains(axes) || axes.contains(graph_.node(id).axes);
-  }
-
   void close() {
-    std::vector<bool> below(graph_.nodes.size(), false), above(graph_.nodes.size(), false);
+    std::vector<bool> above(graph_.nodes.size(), false);
+    below_.assign(graph_.nodes.size(), false);
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-      below[id] = large_.contains(id);
-      for (const NodeId operand : operands(id)) below[id] = below[id] || below[operand];
+      below_[id] = large_.contains(id);
+      if (!needed_[id]) continue;
+      for (const NodeId operand : operands_[id]) below_[id] = below_[id] || below_[operand];
     }
     for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
       if (large_.contains(id)) above[id] = true;
-      if (!above[id]) continue;
-      for (const NodeId operand : operands(id)) above[operand] = true;
+      if (!above[id] || !needed_[id]) continue;
+      for (const NodeId operand : operands_[id]) above[operand] = true;
     }
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-      if (below[id] && above[id] && !is_leaf(id) && !product_[id]) inside_.insert(id);
+      if (below_[id] && above[id] && needed_[id] && !is_leaf(id) && !product_[id]) inside_.insert(id);
     }
   }
 
   void add_targets(NodeId id, std::set<NodeId>& targets) const {
-    for (const dsl::OutputInfo& output : graph_.outputs) {
-      if (output.node == id) targets.insert(id);
-    }
+    if (std::find(work_.targets.begin(), work_.targets.end(), id) != work_.targets.end()) targets.insert(id);
     for (const NodeId reader : readers_[id]) {
       if (inside_.contains(reader) || product_[reader]) continue;
       const NodeKind kind = graph_.node(reader).kind;
       const bool reduces = kind == NodeKind::fold || kind == NodeKind::scatter || kind == NodeKind::gather;
-      targets.insert(reduces && large_.contains(id) ? reader : id);
+      targets.insert(reduces && is_large(id) ? reader : id);
     }
   }
 
+  // What follows from the region's own results, and is needed by others of them, lies between passes.
   void add_before(NodeId id, const std::set<NodeId>& targets, std::set<NodeId>& before) const {
-    for (const NodeId operand : operands(id)) {
-      if (!is_leaf(operand) && !inside_.contains(operand) && !targets.contains(operand)) before.insert(operand);
+    for (const NodeId operand : operands_[id]) {
+      if (!is_leaf(operand) && !below_[operand] && !targets.contains(operand)) before.insert(operand);
     }
   }
 
   const Work& work_;
   const Graph& graph_;
+  AxisId axis_;
   double bytes_;
   const PlanOptions& options_;
-  std::vector<bool> product_;
-  std::vector<std::vector<NodeId>> readers_;
+  std::vector<bool> needed_;
+  std::vector<bool> product_, below_;
+  std::vector<std::vector<NodeId>> operands_, readers_;
   std::set<NodeId> large_, inside_;
 };
 
 }  // namespace
 
-std::optional<Region> find_region(const Work& work, NodeId seed, double bytes, const PlanOptions& options) {
-  return RegionFinder(work, bytes, options).run(seed);
+std::optional<Region> find_region(const Work& work, AxisId axis, double bytes, const PlanOptions& options) {
+  return RegionFinder(work, axis, bytes, options).run();
 }
 
 }  // namespace tigon::plan

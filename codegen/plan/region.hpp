@@ -9,10 +9,10 @@ struct Region {
   std::vector<dsl::NodeId> values;   // the large values, ascending
   std::vector<dsl::NodeId> targets;  // nodes that the loops must deliver: folds (as states), small values, outputs
   std::vector<dsl::NodeId> before;   // nodes that must be in memory before the loops
-  std::vector<dsl::AxisId> axes;     // of the large values: candidates for chunking
 };
 
-// The region around `seed`, or nothing if every large value connected to it is an input. Large: at least `bytes`.
-std::optional<Region> find_region(const Work& work, dsl::NodeId seed, double bytes, const PlanOptions& options);
+// The first region, in the graph's order, that can be chunked along `axis`: around a value with that axis that the
+// work's targets need, that is not in memory yet, and that takes at least `bytes` by the work's extents.
+std::optional<Region> find_region(const Work& work, dsl::AxisId axis, double bytes, const PlanOptions& options);
 
 }  // namespace tigon::plan

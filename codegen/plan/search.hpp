@@ -5,16 +5,11 @@
 
 namespace tigon::plan {
 
-// Builds a plan under a strategy (none: unchunked).
-struct Candidate {
-  Plan plan;
-  double workspace_bytes = 0;
-  std::string strategy;
-};
+using BuildPlan = std::function<std::variant<Plan, schedule::Refusal>(const std::vector<Strategy>&)>;
 
-// `build` makes the plan for a strategy or refuses. Returns the fastest plan within the budget; within 1 % of its time
-// the smallest. Throws Error{usage} if none fits. Without a budget the unchunked plan is taken.
-Plan search(const Work& work, const schedule::DeviceModel& device, const PlanOptions& options,
-            const std::function<std::variant<Plan, schedule::Refusal>(const Region*, const Strategy&)>& build);
+// `build` makes the plan for some strategies (none: nothing is chunked) or refuses. Returns the fastest plan within the
+// budget of those that the search visits; within 1 % of its time the smallest. Throws Error{usage} if none fits.
+// Without a budget the unchunked plan is taken.
+Plan search(const Work& work, const PlanOptions& options, const BuildPlan& build);
 
 }  // namespace tigon::plan

@@ -104,18 +104,26 @@ dsl::AxisSet looked_up_axes(const Plan& plan) {
   return axes;
 }
 
-WorkspaceLayout layout_workspace(const Plan& plan, const dsl::Extents& extents) {
-  constexpr std::int64_t alignment = 64;
-  std::vector<std::int64_t> chunk(plan.axes.size(), -1);
-  const auto find_chunks = [&](const auto& self, const std::vector<Step>& steps) -> void {
+dsl::Extents longest_chunks(const Plan& plan, const dsl::Extents& extents) {
+  dsl::Extents chunks(plan.axes.size(), -1);
+  const auto visit_loops = [&](const auto& self, const std::vector<Step>& steps) -> void {
     for (const Step& step : steps) {
       if (const auto* loop = std::get_if<Loop>(&step.node)) {
-        chunk[loop->axis] = std::max(chunk[loop->axis], std::min(loop->chunk, extents[loop->axis]));
+        chunks[loop->axis] = std::max(chunks[loop->axis], std::min(loop->chunk, extents[loop->axis]));
         self(self, loop->body);
       }
     }
   };
-  find_chunks(find_chunks, plan.steps);
+  visit_loops(visit_loops, plan.steps);
+  for (std::size_t axis = 0; axis < chunks.size(); ++axis) {
+    if (chunks[axis] < 0) chunks[axis] = extents[axis];
+  }
+  return chunks;
+}
+
+WorkspaceLayout layout_workspace(const Plan& plan, const dsl::Extents& extents) {
+  constexpr std::int64_t alignment = 64;
+  const dsl::Extents chunk = longest_chunks(plan, extents);
   struct Item {
     BufferId buffer;
     std::int64_t bytes;

@@ -21,7 +21,8 @@ Emitter::Emitter(const KernelRequest& request, loops::NestBuilder& builder, Sche
     : request_(request), builder_(builder), result_(result) {
   const dsl::Graph& graph = request.graph;
   for (std::size_t axis = 0; axis < graph.axes.size(); ++axis) {
-    const bool fixed = request.fixed.contains(static_cast<AxisId>(axis));
+    const auto id = static_cast<AxisId>(axis);
+    const bool fixed = request.fixed.contains(id) && !request.chunked.contains(id);
     nest_axes_.push_back(builder.axis(graph.axes[axis].name, fixed ? request.extents[axis] : loops::at_run_time));
     result.nest_axes.push_back(static_cast<AxisId>(axis));
   }
@@ -177,6 +178,11 @@ Environment Emitter::through_view(NodeId node, const Environment& environment) {
     ExprId index = environment[term.a];
     switch (term.kind) {
       case dsl::ViewKind::rename:
+        // Indices count from the chunk's start where an axis is chunked, and from the axis's start where it is not.
+        index = global_index(term.a, environment);
+        if (request_.chunked.contains(term.operand_axis)) {
+          index = builder_.sub(index, builder_.origin(nest_axis(term.operand_axis)));
+        }
         break;
       case dsl::ViewKind::split:
         index = builder_.op(ScalarOp::add, {builder_.op(ScalarOp::mul, {index, extent(term.b)}), environment[term.b]});
@@ -204,32 +210,53 @@ void Emitter::check_index(ExprId in_range) {
 ExprId Emitter::gather(NodeId node, const Environment& environment) {
   const dsl::GatherInfo& info = graph().gathers[graph().node(node).payload];
   const auto operands = graph().operands(node);
-  ExprId index = builder_.cast(DType::i64, value(operands[1], environment));
-  if (request_.chunked.contains(
-          info.axis)) {  // local part of a resident table's axis; the planner proves that it is whole
-    const ExprId origin = builder_.slot({.kind = loops::SlotKind::origin, .axis = nest_axes_[info.axis]});
-    index = builder_.op(ScalarOp::sub, {index, origin});
-  }
+  const ExprId index = builder_.cast(DType::i64, value(operands[1], environment));
+  const bool chunked = request_.chunked.contains(info.axis);
+  // A lookup along the chunked axis: a chunk that does not hold the element adds 0 to the result.
+  const bool merged = chunked && !graph().node(node).axes.contains(info.axis);
   const ExprId zero = builder_.integer(0);
-  const ExprId size = extent(info.axis);
-  const ExprId in_range = builder_.op(ScalarOp::logical_and, {builder_.op(ScalarOp::less_equal, {zero, index}),
-                                                              builder_.op(ScalarOp::less, {index, size})});
-  const ExprId last = builder_.op(ScalarOp::sub, {size, builder_.integer(1)});
-  const ExprId safe = builder_.op(ScalarOp::max, {builder_.op(ScalarOp::min, {index, last}), zero});
+  const ExprId whole = chunked ? builder_.global_extent(nest_axis(info.axis)) : extent(info.axis);
+  const auto within = [&](ExprId at, ExprId size) {
+    return builder_.op(ScalarOp::logical_and,
+                       {builder_.op(ScalarOp::less_equal, {zero, at}), builder_.op(ScalarOp::less, {at, size})});
+  };
+  const auto clamp = [&](ExprId at, ExprId size) {
+    const ExprId last = builder_.op(ScalarOp::sub, {size, builder_.integer(1)});
+    return builder_.op(ScalarOp::max, {builder_.op(ScalarOp::min, {at, last}), zero});
+  };
+  const ExprId in_range = within(index, whole);
+  if (info.policy == dsl::IndexPolicy::checked && has_checked_gather_) check_index(in_range);
+  ExprId safe = clamp(index, whole);
+  ExprId here = in_range, origin = zero;
+  if (chunked) {
+    origin = builder_.origin(nest_axis(info.axis));
+    safe = builder_.op(ScalarOp::sub, {safe, origin});
+  }
+  if (merged) {
+    here = within(safe, extent(info.axis));
+    safe = clamp(safe, extent(info.axis));
+  }
   Environment at_index = environment;
   at_index[info.axis] = safe;
-  if (info.policy == dsl::IndexPolicy::checked) {
-    if (has_checked_gather_) check_index(in_range);
-  }
+  // Checks on the way to an element that is not used do not count.
   const ExprId outer = wanted_;
-  if (info.policy == dsl::IndexPolicy::fill) {
-    wanted_ = outer == no_expr ? in_range : builder_.op(ScalarOp::logical_and, {outer, in_range});
+  if (merged || info.policy == dsl::IndexPolicy::fill) {
+    const ExprId used = merged ? here : in_range;
+    wanted_ = outer == no_expr ? used : builder_.op(ScalarOp::logical_and, {outer, used});
   }
-  const ExprId found = value(operands[0], at_index);
+  ExprId found = value(operands[0], at_index);
   wanted_ = outer;
-  if (info.policy != dsl::IndexPolicy::fill) return found;
   const DType dtype = graph().node(node).dtype;
-  return builder_.cast(dtype, builder_.op(ScalarOp::where, {in_range, found, builder_.number(dtype, info.fill)}));
+  if (merged) found = builder_.op(ScalarOp::where, {here, found, builder_.number(dtype, 0)});
+  if (info.policy == dsl::IndexPolicy::fill) {
+    ExprId fill = builder_.number(dtype, info.fill);
+    if (merged) {  // by the first chunk alone
+      fill =
+          builder_.op(ScalarOp::where, {builder_.op(ScalarOp::equal, {origin, zero}), fill, builder_.number(dtype, 0)});
+    }
+    found = builder_.op(ScalarOp::where, {in_range, found, fill});
+  }
+  return merged || info.policy == dsl::IndexPolicy::fill ? builder_.cast(dtype, found) : found;
 }
 
 std::vector<ExprId> Emitter::state(NodeId node, const Environment& environment) {

@@ -18,6 +18,7 @@ struct KernelRequest {
   dsl::AxisSet chunked;                 // axes of which this launch sees a chunk: iota adds the origin
   std::vector<int> in_place;            // by output: the input whose buffer it overwrites, or -1
   std::vector<bool> streaming;          // by output: will not be read again soon
+  bool whole = false;                   // no output may be left as one state per partition
   std::vector<std::vector<int>> parts;  // outputs by part: independent pieces that share one launch
 };
 

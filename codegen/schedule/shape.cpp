@@ -250,6 +250,7 @@ std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std:
       if (!folded.contains(grid_axes) || !(n.axes & grid_axes).empty() || !(rows | columns).contains(folded)) {
         return Refusal{"a fold over some of the rows' axes, carrying others, has no place for its partial states"};
       }
+      if (request.whole) return Refusal{"the state would be left in partitions"};
       if (read[id]) return Refusal{"a fold over the grid is complete only when the kernel has ended"};
       result.role[id] = FoldRole::grid;
       continue;
@@ -264,9 +265,7 @@ std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std:
     const NodeId id = graph.outputs[static_cast<std::size_t>(output)].node;
     const AxisSet axes = graph.node(id).axes;
     if (result.role[id] == FoldRole::grid) continue;
-    if (!axes.contains(rows)) return Refusal{"an output lacks an axis of the rows"};
-    if (shape.split_lanes && device.multiprocessors > 0 && !axes.contains(columns))
-      return Refusal{"blocks that share the lanes axis would all store an output without it"};
+    if (!axes.contains(grid_axes)) return Refusal{"an output lacks an axis that partitions share"};
     if (!(rows | columns).contains(axes)) return Refusal{"an output carries an axis that no loop covers"};
   }
 

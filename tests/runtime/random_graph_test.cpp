@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <functional>
 #include <mutex>
+#include <random>
 #include <thread>
 
 #include "dsl/differentiate.hpp"
@@ -12,6 +13,7 @@
 #include "dsl/reference/compare.hpp"
 #include "dsl/reference/random_graph.hpp"
 #include "run_graph.hpp"
+#include "runtime/cpu/matmul_support.hpp"
 #include "tigon/error.hpp"
 
 using namespace tigon;
@@ -21,32 +23,60 @@ namespace {
 struct Tally {
   dsl::ErrorHistogram errors;
   dsl::NodeHistogram nodes;
-  i64 graphs = 0, launches = 0, elements = 0, undetermined = 0;
+  i64 graphs = 0, launches = 0, elements = 0, undetermined = 0, chunked = 0, refused = 0;
   std::vector<std::string> failures;
 
-  void fail(std::uint64_t seed, bool unfused, const std::string& what) {
-    failures.push_back(fmt::format("seed {}{}: {}", seed, unfused ? " unfused" : "", what));
+  // Ways to plan one graph: fused; now and then every value on its own; in chunks of one or two axes drawn at random.
+  static std::vector<plan::PlanOptions> ways(std::uint64_t seed, const dsl::Extents& extents) {
+    std::vector<plan::PlanOptions> result(1);
+    result[0].matmul = runtime::cpu_matmul_support();
+    if (seed % 5 == 0) {
+      result.emplace_back();
+      result.back().unfused = true;
+    }
+    std::mt19937_64 random(seed);
+    plan::PlanOptions chunks;
+    for (std::uint64_t count = 1 + random() % 2; count > 0 && !extents.empty(); --count) {
+      const auto axis = static_cast<dsl::AxisId>(random() % extents.size());
+      const std::int64_t longest = std::min<std::int64_t>(extents[axis] - 1, 9);
+      if (longest < 1) continue;
+      const std::int64_t chunk = 1 + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(longest));
+      chunks.strategies.push_back({.axis = axis, .bytes = random() % 2 == 0 ? 1.0 : 64.0, .chunk = chunk});
+    }
+    if (!chunks.strategies.empty()) result.push_back(chunks);
+    return result;
   }
-  void check(std::uint64_t seed, const dsl::Graph& graph, const dsl::EvaluateInputs& inputs, bool both) {
+  static std::string describe(const dsl::Graph& graph, const plan::PlanOptions& options) {
+    std::string text = options.unfused ? " unfused" : "";
+    for (const plan::Strategy& strategy : options.strategies) {
+      text += fmt::format(" in chunks of {} {}", strategy.chunk, graph.axes[strategy.axis].name);
+    }
+    return text;
+  }
+  void check(std::uint64_t seed, const dsl::Graph& graph, const dsl::EvaluateInputs& inputs) {
     ++graphs;
     dsl::count_nodes(graph, nodes);
     const auto expected = dsl::evaluate(graph, inputs);
-    for (const bool unfused : {false, true}) {
-      if (unfused && !both) break;
-      plan::PlanOptions options;
-      options.unfused = unfused;
+    for (const plan::PlanOptions& options : ways(seed, inputs.extents)) {
+      const auto fail = [&](const std::string& what) {
+        failures.push_back(fmt::format("seed {}{}: {}", seed, describe(graph, options), what));
+      };
       try {
         const test::GraphRun run = test::run_on_cpu(graph, inputs.extents, inputs, options, 1);
         launches += run.launches;
+        if (!options.strategies.empty()) ++chunked;
         for (std::size_t i = 0; i < expected.size(); ++i) {
           const dsl::Comparison comparison = dsl::compare(expected[i], run.outputs[i]);
           elements += static_cast<i64>(expected[i].value.size());
           undetermined += comparison.undetermined;
           errors.add(expected[i], run.outputs[i]);
-          if (comparison.wrong > 0) fail(seed, unfused, graph.outputs[i].name + ": " + comparison.sentence);
+          if (comparison.wrong > 0) fail(graph.outputs[i].name + ": " + comparison.sentence);
         }
       } catch (const Error& error) {
-        fail(seed, unfused, error.what());
+        if (error.details().argument == "strategies")
+          ++refused;
+        else
+          fail(error.what());
       }
     }
   }
@@ -61,14 +91,18 @@ struct Tally {
     launches += other.launches;
     elements += other.elements;
     undetermined += other.undetermined;
+    chunked += other.chunked;
+    refused += other.refused;
     failures.insert(failures.end(), other.failures.begin(), other.failures.end());
   }
   void report() const {
-    WARN(errors.print() << "; " << graphs << " graphs, " << launches << " launches, " << undetermined << " of "
-                        << elements << " elements undetermined\n"
+    WARN(errors.print() << "; " << graphs << " graphs, " << chunked << " of them in chunks (" << refused
+                        << " axes refused), " << launches << " launches, " << undetermined << " of " << elements
+                        << " elements undetermined\n"
                         << dsl::print(nodes));
     for (const std::string& failure : failures) FAIL_CHECK(failure);
     CHECK(undetermined * 100 < elements);
+    CHECK(chunked > 4 * refused);
     CHECK(errors.median() > 1e-4);  // below: the bound is too loose to find anything
     CHECK(errors.median() < 1);
   }
@@ -97,7 +131,7 @@ void check_seed(Tally& tally, std::uint64_t seed, const dsl::RandomGraphOptions&
   const dsl::Graph graph = dsl::prepare(random.graph, random.extents, {});
   dsl::EvaluateInputs inputs = dsl::random_inputs(graph, random.extents, seed, seed % 3 == 0);
   inputs.extents = random.extents;
-  tally.check(seed, graph, inputs, seed % 5 == 0);
+  tally.check(seed, graph, inputs);
 }
 
 // The gradients of every float output with regard to every float input, at given upstreams.
@@ -122,7 +156,7 @@ void check_gradient(Tally& tally, std::uint64_t seed) {
   extents = dsl::resolve_extents(graph, extents);
   dsl::EvaluateInputs inputs = dsl::random_inputs(graph, extents, seed);
   inputs.extents = extents;
-  tally.check(seed, graph, inputs, seed % 5 == 0);
+  tally.check(seed, graph, inputs);
 }
 
 // Those of TESTS_SEEDS, "FIRST-LAST", else 1 to `count`: one seed again, a part of a long run, or new ones.
