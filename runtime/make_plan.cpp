@@ -1,6 +1,7 @@
 // From a traced graph and the extents given to compile to a plan for this machine.
 #include "dsl/passes.hpp"
 #include "runtime/compiled.hpp"
+#include "runtime/cpu/matmul_support.hpp"
 #include "runtime/cpu_features.hpp"
 #include "tigon/error.hpp"
 
@@ -116,6 +117,7 @@ plan::PlanOptions plan_options(const CompileOptions& options) {
   plan::PlanOptions result;
   result.memory_budget = static_cast<double>(options.memory_budget);
   result.unfused = options.unfused;
+  result.matmul = cpu_matmul_support();
   return result;
 }
 
