@@ -29,8 +29,10 @@ std::vector<double> numbers(const tigon::detail::RawBuffer& raw) {
   for (std::size_t d = 0; d < raw.rank; ++d) count *= raw.extents[d];
   std::vector<double> result;
   for (std::int64_t i = 0; i < count; ++i) {
-    result.push_back(raw.dtype == tigon::DType::f32 ? static_cast<const float*>(raw.pointer)[i]
-                                                    : static_cast<const std::int32_t*>(raw.pointer)[i]);
+    if (raw.dtype == tigon::DType::f32)
+      result.push_back(static_cast<const float*>(raw.pointer)[i]);
+    else
+      result.push_back(static_cast<const std::int32_t*>(raw.pointer)[i]);
   }
   return result;
 }
