@@ -448,6 +448,15 @@ struct Bound::Parts {
       return;
     }
     const auto [extent, stride] = fill.dimensions[dimension];
+    if (dimension + 1 == fill.dimensions.size() && stride == static_cast<std::int64_t>(size)) {
+      const std::size_t bytes = static_cast<std::size_t>(extent) * size;
+      if (bits == 0) {
+        std::memset(target, 0, bytes);
+      } else {
+        for (std::size_t at = 0; at < bytes; at += size) std::memcpy(target + at, &bits, size);
+      }
+      return;
+    }
     for (std::int64_t i = 0; i < extent; ++i) fill_from(fill, dimension + 1, target + i * stride, bits, size);
   }
 
