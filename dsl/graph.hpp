@@ -22,10 +22,11 @@ inline constexpr int max_axes = 64;  // of one graph
 class AxisSet {
  public:
   constexpr AxisSet() = default;
-  static constexpr AxisSet of(AxisId axis) { return AxisSet(std::uint64_t{1} << axis); }
+  // no_axis stands for none: its set is empty, and no set contains it.
+  static constexpr AxisSet of(AxisId axis) { return AxisSet(axis < max_axes ? std::uint64_t{1} << axis : 0); }
   static constexpr AxisSet from_bits(std::uint64_t bits) { return AxisSet(bits); }
   [[nodiscard]] constexpr std::uint64_t bits() const { return bits_; }
-  [[nodiscard]] constexpr bool contains(AxisId axis) const { return ((bits_ >> axis) & 1u) != 0; }
+  [[nodiscard]] constexpr bool contains(AxisId axis) const { return axis < max_axes && ((bits_ >> axis) & 1u) != 0; }
   [[nodiscard]] constexpr bool contains(AxisSet other) const { return (other.bits_ & ~bits_) == 0; }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
   [[nodiscard]] constexpr int size() const { return std::popcount(bits_); }

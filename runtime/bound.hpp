@@ -4,24 +4,13 @@
 #include <span>
 #include <vector>
 
-#include "runtime/cpu/matmul.hpp"
+#include "runtime/prepared.hpp"
 #include "runtime/program.hpp"
 
 namespace tigon::runtime {
 
-// Strides in elements of an argument or output, by dimension of its declared layout; empty: dense.
-using Strides = std::vector<std::int64_t>;
-
 struct BoundOptions {
   int max_threads = 0;  // 0: the pool's limit at the time of the launch
-};
-
-// Pointers by input and by output; scalars by plan scalar.
-struct LaunchArguments {
-  std::span<void* const> inputs;
-  std::span<void* const> outputs;
-  std::span<const double> scalars;
-  void* workspace = nullptr;  // workspace_bytes(), aligned to 64
 };
 
 class Bound {

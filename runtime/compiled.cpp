@@ -4,11 +4,11 @@
 #include <set>
 
 #include "dsl/rebuild.hpp"
-#include "runtime/bound.hpp"
 #include "runtime/cache/cache.hpp"
 #include "runtime/compiled.hpp"
+#include "runtime/cpu/device_program.hpp"
 #include "runtime/cpu_features.hpp"
-#include "runtime/dump.hpp"
+#include "runtime/cuda/program.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/index_report.hpp"
 #include "runtime/launch_checks.hpp"
@@ -44,14 +44,11 @@ std::vector<std::string> names_of(const Infos& infos) {
 // Extents and layouts that a bind was made for; a launch compares its buffers against it.
 struct Binding {
   std::vector<RawBuffer> inputs, outputs;  // by graph input and output; pointers unused
-  Bound bound;
+  std::unique_ptr<const DeviceBound> bound;
   mutable std::atomic<std::uint64_t> checked_pointers{0};  // of the last launch whose ranges were found apart
 
-  Binding(std::vector<RawBuffer> in, std::vector<RawBuffer> out, std::shared_ptr<const Program> program,
-          dsl::Extents extents, const std::vector<Strides>& in_strides, const std::vector<Strides>& out_strides)
-      : inputs(std::move(in)),
-        outputs(std::move(out)),
-        bound(std::move(program), std::move(extents), in_strides, out_strides) {}
+  Binding(std::vector<RawBuffer> in, std::vector<RawBuffer> out, std::unique_ptr<const DeviceBound> program)
+      : inputs(std::move(in)), outputs(std::move(out)), bound(std::move(program)) {}
 };
 
 // The axes of a result's buffer as its caller knows them.
@@ -85,11 +82,11 @@ bool same_shape(const RawBuffer& a, const RawBuffer& b) {
   return true;
 }
 
-class CpuCompiled final : public detail::CompiledCore {
+class CompiledFunction final : public detail::CompiledCore {
  public:
-  CpuCompiled(detail::CompileRequest request, std::shared_ptr<const Program> program, std::int64_t compiled)
+  CompiledFunction(detail::CompileRequest request, std::shared_ptr<const DeviceProgram> program, std::int64_t compiled)
       : CompiledCore(std::move(request)), program_(std::move(program)), compilations_(compiled) {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     input_at_ = positions(names_of(plan.inputs), this->request().inputs);
     output_at_ = positions(names_of(plan.outputs), this->request().outputs);
     scalar_at_ = positions(names_of(plan.scalars), this->request().scalars);
@@ -101,32 +98,33 @@ class CpuCompiled final : public detail::CompiledCore {
     ranges_ = given_ranges(plan, graph, this->request().extents);
   }
 
-  ~CpuCompiled() override {
+  ~CompiledFunction() override {
     for (std::atomic<const Binding*>& slot : bindings_) delete slot.load();
   }
 
-  [[nodiscard]] const Program& program() const { return *program_; }
+  [[nodiscard]] const DeviceProgram& program() const { return *program_; }
 
-  void launch(const Stream&, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+  void launch(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const double> scalars,
               std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) override {
+    check_stream(stream);
     const Binding& binding = find(inputs, outputs);
-    if (workspace_bytes < static_cast<std::size_t>(binding.bound.workspace_bytes()) ||
+    if (workspace_bytes < static_cast<std::size_t>(binding.bound->workspace_bytes()) ||
         reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0 || workspace == nullptr) {
       throw Error({.kind = ErrorKind::usage,
-                   .function = program_->plan.name,
+                   .function = program_->plan().name,
                    .argument = "workspace",
                    .found = fmt::format("{} bytes at {}", workspace_bytes, workspace),
-                   .expected = fmt::format("{} bytes aligned to 64", binding.bound.workspace_bytes()),
+                   .expected = fmt::format("{} bytes aligned to 64", binding.bound->workspace_bytes()),
                    .cure = "Ask workspace_bytes(args)"},
                   "the workspace is too small or not aligned");
     }
-    run(binding, inputs, scalars, outputs, workspace);
+    run(stream, binding, inputs, scalars, outputs, workspace);
   }
 
-  std::shared_ptr<void> launch_pooled(const Stream&, std::span<const RawBuffer> inputs, std::span<const double> scalars,
-                                      std::span<RawBuffer> outputs) override {
+  std::shared_ptr<void> launch_pooled(const Stream& stream, std::span<const RawBuffer> inputs,
+                                      std::span<const double> scalars, std::span<RawBuffer> outputs) override {
     const dsl::Extents extents = extents_of(inputs);
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     std::size_t bytes = 0;
     std::vector<std::size_t> offsets(plan.outputs.size(), 0);
     for (RawBuffer& output : outputs) output = RawBuffer{};
@@ -135,6 +133,7 @@ class CpuCompiled final : public detail::CompiledCore {
       RawBuffer& raw = outputs[static_cast<std::size_t>(output_at_[i])];
       const dsl::OutputInfo& info = plan.outputs[i];
       raw.dtype = info.dtype;
+      raw.device = program_->device();
       const std::vector<AxisId>& axes = caller_axes(info);
       raw.rank = static_cast<std::uint8_t>(axes.size());
       std::int64_t count = 1;
@@ -154,11 +153,12 @@ class CpuCompiled final : public detail::CompiledCore {
       offsets[i] = bytes + 1;  // 0: not in the storage
       bytes += static_cast<std::size_t>((count * size_of(info.dtype) + 63) / 64 * 64);
     }
-    auto storage = std::make_shared<Storage>(std::max<std::size_t>(bytes, 64));
+    check_stream(stream);
+    std::shared_ptr<void> storage = program_->allocate(stream, std::max<std::size_t>(bytes, 64));
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
       if (offsets[i] == 0) continue;
       outputs[static_cast<std::size_t>(output_at_[i])].pointer =
-          static_cast<std::byte*>(storage->data()) + offsets[i] - 1;
+          static_cast<std::byte*>(storage.get()) + offsets[i] - 1;
       if (plan.outputs[i].mode == dsl::OutputMode::accumulate) {
         throw Error({.kind = ErrorKind::usage,
                      .function = plan.name,
@@ -168,17 +168,17 @@ class CpuCompiled final : public detail::CompiledCore {
       }
     }
     const Binding& binding = find(inputs, outputs);
-    const Storage workspace(static_cast<std::size_t>(std::max<std::int64_t>(binding.bound.workspace_bytes(), 64)));
-    run(binding, inputs, scalars, outputs, workspace.data());
+    const std::shared_ptr<void> workspace = program_->allocate(
+        stream, static_cast<std::size_t>(std::max<std::int64_t>(binding.bound->workspace_bytes(), 64)));
+    run(stream, binding, inputs, scalars, outputs, workspace.get());
     return storage;
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    const Bound bound(program_, program_->plan.planned, {}, {});
-    return static_cast<std::size_t>(bound.workspace_bytes());
+    return static_cast<std::size_t>(program_->bind(program_->plan().planned, {}, {})->workspace_bytes());
   }
   [[nodiscard]] std::size_t workspace_bytes(std::span<const RawBuffer> inputs) override {
-    return static_cast<std::size_t>(Bound(program_, extents_of(inputs), {}, {}).workspace_bytes());
+    return static_cast<std::size_t>(program_->bind(extents_of(inputs), {}, {})->workspace_bytes());
   }
   [[nodiscard]] Counters counters() const override { return {launches_.load(), binds_.load(), compilations_}; }
 
@@ -187,25 +187,31 @@ class CpuCompiled final : public detail::CompiledCore {
 
   [[noreturn]] void refuse(const std::string& argument, const std::string& axis, const std::string& found,
                            const std::string& expected, const std::string& cure, const std::string& sentence) const {
-    refuse_launch(program_->plan.name, argument, axis, found, expected, cure, sentence);
+    refuse_launch(program_->plan().name, argument, axis, found, expected, cure, sentence);
+  }
+
+  void check_stream(const Stream& stream) const {
+    if (stream.device() == program_->device()) return;
+    refuse("stream", "", stream.device().name(), program_->device().name(),
+           "Launch on a stream of the device that the function was compiled for", "the stream is of another device");
   }
 
   // An argument that the function does not read may be missing.
   bool left_out(std::size_t input, const RawBuffer& raw) const {
-    return raw.pointer == nullptr && unread_.contains(program_->plan.inputs[input].name);
+    return raw.pointer == nullptr && unread_.contains(program_->plan().inputs[input].name);
   }
   BufferName input_name(std::size_t i) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     return {plan.name, plan.inputs[i].name, plan.axes, plan.inputs[i].axes};
   }
   BufferName output_name(std::size_t i) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     return {plan.name, plan.outputs[i].name, plan.axes, caller_axes(plan.outputs[i])};
   }
 
   void meet(dsl::Extents& extents, std::vector<int>& from, AxisId axis, std::int64_t extent, int input,
             std::span<const RawBuffer> inputs) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     if (extents[axis] >= 0 && extents[axis] != extent) {
       // The extents of a buffer that was left out are 0.
       for (const int i : {input, from[axis]}) {
@@ -225,7 +231,7 @@ class CpuCompiled final : public detail::CompiledCore {
 
   // Checks inputs and completes the extents; off the hot path.
   dsl::Extents extents_of(std::span<const RawBuffer> inputs) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     dsl::Extents extents(plan.axes.size(), -1);
     std::vector<int> from(plan.axes.size(), absent);
     for (std::size_t axis = 0; axis < plan.axes.size(); ++axis) extents[axis] = plan.axes[axis].fixed;
@@ -235,7 +241,7 @@ class CpuCompiled final : public detail::CompiledCore {
         refuse(info.name, "", "", "", "", "the function reads an argument that was not given");
       const RawBuffer& raw = inputs[static_cast<std::size_t>(input_at_[i])];
       if (left_out(i, raw)) continue;
-      check_buffer(raw, info.dtype, input_name(i));
+      check_buffer(raw, info.dtype, program_->device(), input_name(i));
       for (std::size_t d = 0; d < info.axes.size(); ++d)
         meet(extents, from, info.axes[d], raw.extents[d], static_cast<int>(i), inputs);
     }
@@ -259,7 +265,7 @@ class CpuCompiled final : public detail::CompiledCore {
   // Parts of a split whose extents do not follow from the inputs keep the extent they were compiled for, inner parts
   // first.
   dsl::Extents complete_parts(dsl::Extents extents) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     dsl::Graph relations;
     relations.name = plan.name;
     relations.axes.assign(plan.axes.begin(), plan.axes.begin() + static_cast<std::ptrdiff_t>(extents.size()));
@@ -278,7 +284,7 @@ class CpuCompiled final : public detail::CompiledCore {
   }
 
   bool derived(AxisId axis) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     for (const dsl::SplitRelation& split : plan.splits) {
       if (split.whole == axis || split.outer == axis || split.inner == axis) return true;
     }
@@ -299,7 +305,7 @@ class CpuCompiled final : public detail::CompiledCore {
 
   const RawBuffer& output_buffer(std::size_t i, std::span<const RawBuffer> inputs,
                                  std::span<const RawBuffer> outputs) const {
-    const dsl::OutputInfo& info = program_->plan.outputs[i];
+    const dsl::OutputInfo& info = program_->plan().outputs[i];
     const RawBuffer& own = outputs[static_cast<std::size_t>(output_at_[i])];
     if (info.mode != dsl::OutputMode::alias || own.pointer != nullptr) return own;
     return inputs[static_cast<std::size_t>(input_at_[static_cast<std::size_t>(info.alias_input)])];
@@ -324,7 +330,7 @@ class CpuCompiled final : public detail::CompiledCore {
 
   const Binding& bind(std::span<const RawBuffer> inputs, std::span<const RawBuffer> outputs) {
     const std::lock_guard lock(mutex_);
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     std::size_t free = binding_slots;
     for (std::size_t i = 0; i < binding_slots; ++i) {
       const Binding* binding = bindings_[i].load(std::memory_order_acquire);
@@ -350,7 +356,7 @@ class CpuCompiled final : public detail::CompiledCore {
         refuse(info.name, "", "", "", "", "the function has a result that was not asked for");
       const RawBuffer& raw = output_buffer(i, inputs, outputs);
       const std::vector<AxisId>& axes = caller_axes(info);
-      check_buffer(raw, info.dtype, output_name(i));
+      check_buffer(raw, info.dtype, program_->device(), output_name(i));
       check_written(raw, output_name(i));
       Strides strides;
       const Strides given = strides_of(raw);
@@ -369,7 +375,8 @@ class CpuCompiled final : public detail::CompiledCore {
       out.push_back(raw);
       out_strides.push_back(std::move(strides));
     }
-    auto binding = std::make_unique<Binding>(std::move(in), std::move(out), program_, extents, in_strides, out_strides);
+    auto binding =
+        std::make_unique<Binding>(std::move(in), std::move(out), program_->bind(extents, in_strides, out_strides));
     binds_.fetch_add(1, std::memory_order_relaxed);
     if (free < binding_slots) {
       bindings_[free].store(binding.get(), std::memory_order_release);
@@ -384,7 +391,7 @@ class CpuCompiled final : public detail::CompiledCore {
   // Launches with the pointers of the one before are not looked at again.
   void check_apart(const Binding& binding, std::span<const RawBuffer> inputs, std::span<const RawBuffer> outputs,
                    const void* workspace) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     std::uint64_t hash = 1469598103934665603ull;
     const auto mix = [&hash](const void* pointer) {
       hash = (hash ^ reinterpret_cast<std::uintptr_t>(pointer)) * 1099511628211ull;
@@ -394,16 +401,16 @@ class CpuCompiled final : public detail::CompiledCore {
     mix(workspace);
     if (binding.checked_pointers.load(std::memory_order_relaxed) == hash) return;
     const auto begin = reinterpret_cast<std::uintptr_t>(workspace);
-    const Bytes used{begin, begin + static_cast<std::uintptr_t>(binding.bound.workspace_bytes())};
+    const Bytes used{begin, begin + static_cast<std::uintptr_t>(binding.bound->workspace_bytes())};
     for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
       const RawBuffer& input = inputs[static_cast<std::size_t>(input_at_[i])];
       if (left_out(i, input)) continue;
-      check_buffer(input, plan.inputs[i].dtype, input_name(i));
+      check_buffer(input, plan.inputs[i].dtype, program_->device(), input_name(i));
       check_outside(used, input, plan.inputs[i].name);
     }
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
       const RawBuffer& output = output_buffer(i, inputs, outputs);
-      check_buffer(output, plan.outputs[i].dtype, output_name(i));
+      check_buffer(output, plan.outputs[i].dtype, program_->device(), output_name(i));
       check_outside(used, output, plan.outputs[i].name);
       const int alias = plan.outputs[i].mode == dsl::OutputMode::alias ? plan.outputs[i].alias_input : absent;
       if (alias != absent)
@@ -434,7 +441,7 @@ class CpuCompiled final : public detail::CompiledCore {
 
   // A result in place is written over its input: a buffer given for it must be the input's, in every stride.
   void check_shared(const RawBuffer& output, std::size_t i, const RawBuffer& input) const {
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     const std::string& of = plan.inputs[static_cast<std::size_t>(plan.outputs[i].alias_input)].name;
     if (output.pointer != input.pointer) {
       refuse(plan.outputs[i].name, "", fmt::format("{}", output.pointer),
@@ -450,10 +457,10 @@ class CpuCompiled final : public detail::CompiledCore {
     }
   }
 
-  void run(const Binding& binding, std::span<const RawBuffer> inputs, std::span<const double> scalars,
-           std::span<const RawBuffer> outputs, void* workspace) {
+  void run(const Stream& stream, const Binding& binding, std::span<const RawBuffer> inputs,
+           std::span<const double> scalars, std::span<const RawBuffer> outputs, void* workspace) {
     check_apart(binding, inputs, outputs, workspace);
-    const plan::Plan& plan = program_->plan;
+    const plan::Plan& plan = program_->plan();
     constexpr std::size_t on_stack = 256;
     std::array<void*, on_stack> few;
     std::array<double, 64> few_scalars;
@@ -471,11 +478,12 @@ class CpuCompiled final : public detail::CompiledCore {
       pointers[plan.inputs.size() + i] = output_buffer(i, inputs, outputs).pointer;
     }
     for (std::size_t i = 0; i < plan.scalars.size(); ++i) numbers[i] = scalars[static_cast<std::size_t>(scalar_at_[i])];
-    launches_.fetch_add(binding.bound.launches() + binding.bound.matmuls(), std::memory_order_relaxed);
-    const bool indices_fit = binding.bound.try_run({.inputs = {pointers, plan.inputs.size()},
-                                                    .outputs = {pointers + plan.inputs.size(), plan.outputs.size()},
-                                                    .scalars = {numbers, plan.scalars.size()},
-                                                    .workspace = workspace});
+    launches_.fetch_add(binding.bound->launches(), std::memory_order_relaxed);
+    const bool indices_fit =
+        binding.bound->try_run(stream, {.inputs = {pointers, plan.inputs.size()},
+                                        .outputs = {pointers + plan.inputs.size(), plan.outputs.size()},
+                                        .scalars = {numbers, plan.scalars.size()},
+                                        .workspace = workspace});
     if (!indices_fit) refuse_indices(inputs, scalars);
   }
 
@@ -502,7 +510,7 @@ class CpuCompiled final : public detail::CompiledCore {
     refuse_index(graph, {dsl::resolve_extents(graph, std::move(extents)), given, numbers});
   }
 
-  std::shared_ptr<const Program> program_;
+  std::shared_ptr<const DeviceProgram> program_;
   std::vector<int> input_at_, output_at_, scalar_at_;
   std::set<std::string> unread_;   // inputs, by path
   std::vector<AxisRange> ranges_;  // that compile was given with from_to
@@ -516,7 +524,7 @@ class CpuCompiled final : public detail::CompiledCore {
 }  // namespace
 
 const plan::Plan& plan_of(const detail::CompiledCore& core) {
-  return dynamic_cast<const CpuCompiled&>(core).program().plan;
+  return dynamic_cast<const CompiledFunction&>(core).program().plan();
 }
 
 }  // namespace tigon::runtime
@@ -525,17 +533,22 @@ namespace tigon::detail {
 
 std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
   runtime::check_environment();
-  if (request.options.device.kind() == Device::Kind::cuda) {
-    throw Error({.kind = ErrorKind::device, .function = request.graph->name, .cure = "Compile for Device::cpu()"},
-                "this build has no CUDA device");
-  }
-  plan::Plan plan = runtime::make_plan(*request.graph, request.extents, request.options);
+  const Device wanted = request.options.device;
+  const Device device = wanted.kind() == Device::Kind::best ? Device::best() : wanted;
   const std::uint64_t before = runtime::kernel_cache().counters().compiled;
-  std::shared_ptr<const runtime::Program> program = runtime::build_program(std::move(plan));
-  if (const auto folder = runtime::environment_value("TIGON_DUMP")) runtime::dump_program(*program, *folder);
+  std::shared_ptr<const runtime::DeviceProgram> program;
+  if (device.kind() == Device::Kind::cuda) {
+    const runtime::CudaDevice& gpu = runtime::CudaDriver::get().device(device.ordinal());
+    program = runtime::build_cuda_program(
+        runtime::make_plan(*request.graph, request.extents, request.options, runtime::cuda_model(gpu)), gpu);
+  } else {
+    program = runtime::cpu_program(runtime::build_program(
+        runtime::make_plan(*request.graph, request.extents, request.options, runtime::cpu_model())));
+  }
+  if (const auto folder = runtime::environment_value("TIGON_DUMP")) program->dump(*folder);
   const std::uint64_t compiled = runtime::kernel_cache().counters().compiled - before;
-  return std::make_shared<runtime::CpuCompiled>(std::move(request), std::move(program),
-                                                static_cast<std::int64_t>(compiled));
+  return std::make_shared<runtime::CompiledFunction>(std::move(request), std::move(program),
+                                                     static_cast<std::int64_t>(compiled));
 }
 
 }  // namespace tigon::detail

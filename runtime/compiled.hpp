@@ -7,11 +7,11 @@ namespace tigon::runtime {
 
 // The planner's model of this machine's CPU.
 schedule::DeviceModel cpu_model();
-plan::PlanOptions plan_options(const CompileOptions& options);
+plan::PlanOptions plan_options(const CompileOptions& options, const schedule::DeviceModel& device = cpu_model());
 
 // Prepares the graph for the given extents (a range counts at its upper end) and plans it.
 plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
-                     const CompileOptions& options);
+                     const CompileOptions& options, const schedule::DeviceModel& device = cpu_model());
 
 // The axes that were given a range, as the plan numbers them.
 struct AxisRange {

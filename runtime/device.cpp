@@ -1,14 +1,19 @@
-// Devices, streams and memory: only the CPU for now, whose streams are synchronous.
+// Devices, streams and memory: the CPU, whose streams are synchronous, and CUDA devices.
 #include "tigon/device.hpp"
 
 #include <new>
 
+#include "runtime/cuda/program.hpp"
+#include "runtime/nvrtc/compiler.hpp"
 #include "tigon/buffer.hpp"
 #include "tigon/error.hpp"
 
 namespace tigon {
 
-Device Device::best() { return cpu(); }
+Device Device::best() {
+  static const bool gpu = runtime::CudaDriver::present() && runtime::NvrtcCompiler::search().found();
+  return gpu ? cuda(0) : cpu();
+}
 
 std::string Device::name() const {
   switch (kind_) {
@@ -23,25 +28,48 @@ std::string Device::name() const {
 }
 
 namespace {
-void require_cpu(Device device) {
-  if (device.kind() == Device::Kind::cuda) {
-    throw Error({.kind = ErrorKind::device, .found = device.name(), .expected = "cpu", .cure = "Use Device::cpu()"},
-                "this build has no CUDA device");
-  }
-}
+
+using runtime::CudaDevice;
+using runtime::CudaDriver;
+using runtime::CurrentContext;
+
+const CudaDevice& cuda_device(Device device) { return CudaDriver::get().device(device.ordinal()); }
+runtime::cuda_c::Pointer address(const void* pointer) { return reinterpret_cast<runtime::cuda_c::Pointer>(pointer); }
+
+Device resolved(Device device) { return device.kind() == Device::Kind::best ? Device::best() : device; }
+
 }  // namespace
 
-Stream::Stream(Device device) : device_(device.kind() == Device::Kind::best ? Device::best() : device) {
-  require_cpu(device_);
+Stream::Stream(Device device) : device_(resolved(device)) {
+  if (device_.kind() != Device::Kind::cuda) return;
+  const CudaDriver& driver = CudaDriver::get();
+  const CudaDevice& gpu = cuda_device(device_);
+  const CurrentContext context(gpu);
+  runtime::cuda_c::Stream made = nullptr;
+  driver.check(driver.api().stream_create(&made, runtime::cuda_c::stream_non_blocking), "cuStreamCreate");
+  native_ = made;
+  owner_ = {made, [&gpu](runtime::cuda_c::Stream stream) {
+              const CurrentContext current(gpu);
+              CudaDriver::get().api().stream_destroy(stream);
+            }};
 }
 
 Stream Stream::wrap(Device device, void* native) {
-  Stream stream(device);
+  Stream stream;
+  stream.device_ = resolved(device);
+  if (stream.device_.kind() == Device::Kind::cuda) cuda_device(stream.device_);
   stream.native_ = native;
   return stream;
 }
 
-void Stream::synchronize() const {}
+void Stream::synchronize() const {
+  if (device_.kind() != Device::Kind::cuda) return;
+  const CudaDriver& driver = CudaDriver::get();
+  const CudaDevice& gpu = cuda_device(device_);
+  const CurrentContext context(gpu);
+  driver.check(driver.api().stream_synchronize(static_cast<runtime::cuda_c::Stream>(native_)), "cuStreamSynchronize");
+  runtime::ErrorFlag::report(gpu);
+}
 
 namespace detail {
 
@@ -78,25 +106,44 @@ std::size_t dense_bytes(DType dtype, AxisRefs axes, std::span<const std::int64_t
 
 }  // namespace detail
 
-Storage::Storage(std::size_t bytes, Device device)
-    : bytes_(bytes), device_(device.kind() == Device::Kind::best ? Device::best() : device) {
-  require_cpu(device_);
-  data_ = ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{64}, std::nothrow);
+Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(resolved(device)) {
+  if (device_.kind() == Device::Kind::cuda) {
+    const CurrentContext context(cuda_device(device_));
+    const CudaDriver& driver = CudaDriver::get();
+    runtime::cuda_c::Pointer pointer = 0;
+    const runtime::cuda_c::Result result = driver.api().allocate(&pointer, std::max<std::size_t>(bytes, 1));
+    if (result != runtime::cuda_c::out_of_memory) driver.check(result, "cuMemAlloc");
+    data_ = reinterpret_cast<void*>(pointer);
+  } else {
+    data_ = ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{64}, std::nothrow);
+  }
   if (data_ == nullptr) {
     throw Error(
         {.kind = ErrorKind::device, .function = "Storage", .cure = "Use a smaller memory budget or smaller extents"},
-        fmt::format("{} bytes of memory could not be had", bytes));
+        fmt::format("{} bytes of memory on {} could not be had", bytes, device_.name()));
   }
 }
 
-Storage::~Storage() { ::operator delete(data_, std::align_val_t{64}); }
+namespace {
+void release(void* data, Device device) {
+  if (data == nullptr) return;
+  if (device.kind() == Device::Kind::cuda) {
+    const CurrentContext context(cuda_device(device));
+    CudaDriver::get().api().release(address(data));
+  } else {
+    ::operator delete(data, std::align_val_t{64});
+  }
+}
+}  // namespace
+
+Storage::~Storage() { release(data_, device_); }
 
 Storage::Storage(Storage&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), device_(other.device_) {}
 
 Storage& Storage::operator=(Storage&& other) noexcept {
   if (this != &other) {
-    ::operator delete(data_, std::align_val_t{64});
+    release(data_, device_);
     data_ = std::exchange(other.data_, nullptr);
     bytes_ = std::exchange(other.bytes_, 0);
     device_ = other.device_;

@@ -12,7 +12,6 @@
 #include "dsl/print.hpp"
 #include "runtime/cache/file.hpp"
 #include "runtime/cache/key.hpp"
-#include "runtime/llvm/compiler.hpp"
 #include "tigon/error.hpp"
 
 namespace tigon::runtime {
@@ -49,19 +48,18 @@ std::string file_name(const std::string& text) {
 
 }  // namespace
 
-std::string dump_program(const Program& program, const std::string& folder) {
-  const std::string text = plan::print(program.plan);
-  const std::string path =
-      fmt::format("{}/{}_{}", folder, file_name(program.plan.name), hash_bytes(text).hex().substr(0, 8));
+std::string dump_plan(const plan::Plan& plan, const std::string& folder, const std::string& extension,
+                      const std::function<std::string(const plan::Kernel&)>& text_of) {
+  const std::string text = plan::print(plan);
+  const std::string path = fmt::format("{}/{}_{}", folder, file_name(plan.name), hash_bytes(text).hex().substr(0, 8));
   if (const int error = make_folders(path)) refuse(path, error);
   write_text(path + "/plan.txt", text);
-  write_text(path + "/plan.json", plan::explain_json(program.plan));
-  const int width = vector_bytes(host_target());
-  for (const plan::Kernel& kernel : program.plan.kernels) {
+  write_text(path + "/plan.json", plan::explain_json(plan));
+  for (const plan::Kernel& kernel : plan.kernels) {
     const std::string base = path + "/" + file_name(kernel.name);
     write_text(base + ".graph", dsl::print(kernel.graph));
     write_text(base + ".loops", loops::print(kernel.scheduled.nest));
-    write_text(base + ".ll", llvm_text(kernel.scheduled.nest, width).text);
+    write_text(base + "." + extension, text_of(kernel));
   }
   return path;
 }

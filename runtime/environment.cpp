@@ -19,6 +19,9 @@ constexpr EnvironmentOption options[] = {
     {"TIGON_CPU", "x86-64-v3, x86-64-v4 or aarch64", "the CPU that kernels are made for, instead of this machine's"},
     {"TIGON_THREADS", "openmp or standard", "where worker threads come from"},
     {"TIGON_DUMP", "folder", "each compile writes its plan and its kernels' graphs, loop nests and LLVM text there"},
+    {"TIGON_CUDA_DRIVER", "emulated, library or folder", "the CUDA driver, instead of the system's"},
+    {"TIGON_EMULATED_GPU", "h200, a100, ...", "which device the emulated driver stands for"},
+    {"TIGON_CUBLASLT", "library, folder or version", "the cuBLASLt that multiplies matrices on GPUs"},
     {"TIGON_NVRTC", "library, folder or version",
      "the NVRTC that compiles GPU kernels, instead of the newest one found"},
 };

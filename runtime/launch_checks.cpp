@@ -45,7 +45,7 @@ void refuse_null(const BufferName& name) {
                 "Give it a buffer", fmt::format("argument `{}` is null", name.argument));
 }
 
-void check_buffer(const RawBuffer& buffer, DType dtype, const BufferName& name) {
+void check_buffer(const RawBuffer& buffer, DType dtype, Device device, const BufferName& name) {
   const std::size_t rank = name.dimensions.size();
   const auto refuse = [&](std::size_t dimension, const std::string& found, const std::string& expected,
                           const std::string& cure, const std::string& sentence) {
@@ -85,9 +85,9 @@ void check_buffer(const RawBuffer& buffer, DType dtype, const BufferName& name) 
     refuse(whole, fmt::format("{}", buffer.pointer), fmt::format("a multiple of {} bytes", size_of(dtype)), "",
            "the buffer's address is not aligned to its elements");
   }
-  if (!(buffer.device == Device::cpu())) {
-    refuse(whole, buffer.device.name(), "cpu", "Copy the buffer to the device that the function was compiled for",
-           "the buffer lies on another device");
+  if (!(buffer.device == device)) {
+    refuse(whole, buffer.device.name(), device.name(),
+           "Copy the buffer to the device that the function was compiled for", "the buffer lies on another device");
   }
   if (rank > 0 && buffer.strides[rank - 1] != 1 && buffer.extents[rank - 1] > 1) {
     refuse(rank - 1, std::to_string(buffer.strides[rank - 1]), "1", "Copy it to a buffer whose last axis is contiguous",

@@ -24,7 +24,7 @@ struct BufferName {
   const std::vector<dsl::AxisId>& dimensions;  // the buffer's, outermost first
 };
 [[noreturn]] void refuse_null(const BufferName& name);
-void check_buffer(const detail::RawBuffer& buffer, DType dtype, const BufferName& name);
+void check_buffer(const detail::RawBuffer& buffer, DType dtype, Device device, const BufferName& name);
 // A buffer that is written: no two elements may have one address.
 void check_written(const detail::RawBuffer& buffer, const BufferName& name);
 

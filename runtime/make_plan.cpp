@@ -113,11 +113,11 @@ schedule::DeviceModel cpu_model() {
   return device;
 }
 
-plan::PlanOptions plan_options(const CompileOptions& options) {
+plan::PlanOptions plan_options(const CompileOptions& options, const schedule::DeviceModel& device) {
   plan::PlanOptions result;
   result.memory_budget = static_cast<double>(options.memory_budget);
   result.unfused = options.unfused;
-  result.matmul = cpu_matmul_support();
+  result.matmul = device.multiprocessors > 0 ? plan::MatmulSupport{.f32 = true, .bf16 = true} : cpu_matmul_support();
   return result;
 }
 
@@ -132,10 +132,10 @@ std::vector<AxisRange> given_ranges(const plan::Plan& plan, const dsl::Graph& gr
 }
 
 plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
-                     const CompileOptions& options) {
+                     const CompileOptions& options, const schedule::DeviceModel& device) {
   const dsl::Extents extents = planned_extents(graph, given);
   const dsl::Graph prepared = dsl::prepare(graph, extents, {.exact = options.exact});
-  plan::Plan plan = plan::plan(prepared, planned_extents(prepared, given), cpu_model(), plan_options(options));
+  plan::Plan plan = plan::plan(prepared, planned_extents(prepared, given), device, plan_options(options, device));
   check_ranges(plan, graph, given);
   return plan;
 }

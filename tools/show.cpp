@@ -26,7 +26,7 @@ void tell_defaults(const Asked& asked, const Choice& choice) {
 
 plan::Plan planned(const Choice& choice, const std::string& target) {
   if (const auto gpu = schedule::gpu_model(target))
-    return runtime::plan_for_gpu(*choice.graph, choice.extents, *gpu, runtime::plan_options(choice.options),
+    return runtime::plan_for_gpu(*choice.graph, choice.extents, *gpu, runtime::plan_options(choice.options, *gpu),
                                  choice.options.exact);
   return runtime::make_plan(*choice.graph, given_extents(choice), choice.options);
 }

@@ -155,6 +155,7 @@ class Storage {
 };
 
 namespace detail {
+void copy_buffer(const Stream& stream, const RawBuffer& to, const RawBuffer& from);
 // Throws Error naming the axis of an extent that is negative, too large or not the one that the axis' type fixes.
 std::size_t dense_bytes(DType dtype, AxisRefs axes, std::span<const std::int64_t> extents);
 }  // namespace detail
@@ -167,6 +168,17 @@ Owned<S> allocate(const Index<Buffer<S>::rank>& extents, Device device = Device:
   const auto storage = std::make_shared<Storage>(bytes, device);
   auto* data = static_cast<typename Buffer<S>::dtype*>(storage->data());
   return {Buffer<typename Buffer<S>::Plain>(data, extents, storage->device()), storage};
+}
+
+// Copies every element, between devices as well: in the stream's order, which is of the device (on one of both sides).
+// Between devices neither side has gaps. Host memory must stay as it is until the stream has come to the copy.
+// Throws Error for extents that differ, naming the dimension.
+template <class S, class T>
+void copy(const Stream& stream, const Buffer<S>& to, const Buffer<T>& from) {
+  static_assert(
+      std::is_same_v<typename Buffer<S>::dtype, typename Buffer<T>::dtype> && Buffer<S>::rank == Buffer<T>::rank,
+      "tigon: a copy has the dtype and the number of axes of its source.");
+  detail::copy_buffer(stream, to.raw(), from.raw());
 }
 
 }  // namespace tigon

@@ -11,7 +11,7 @@ class Device {
   enum class Kind : std::uint8_t { best, cpu, cuda };
 
   constexpr Device() = default;  // the best one present, chosen when it is first needed
-  static Device best();          // that choice, made now
+  static Device best();          // that choice, made now: the first GPU with a driver and an NVRTC, else the CPU
   static constexpr Device cpu() { return Device(Kind::cpu, 0); }
   static constexpr Device cuda(int ordinal = 0) { return Device(Kind::cuda, ordinal); }
 

@@ -104,7 +104,9 @@ auto softmax(const T& x, const detail::Location& location = detail::Location::cu
   const auto shift = where(empty, 0, parts.max, location);
   const auto y = exp((x - shift) - parts.log_rest, location);
   // dy = y (dx - d logsumexp(x)); differentiating the guarded form instead would bring in the row's argmax.
-  return attach(y, stop_gradient(y, location) * (x - logsumexp<V...>(x, location)), location);
+  // Named, since compilers differ in which operand they evaluate first.
+  const auto log_y = x - logsumexp<V...>(x, location);
+  return attach(y, log_y * stop_gradient(y, location), location);
 }
 
 // The mean of the elements where the mask holds; 0, with gradient 0, where it holds nowhere.

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/cpu/matmul_layout.hpp"
+#include "runtime/matmul_layout.hpp"
 
 namespace tigon::runtime {
 

@@ -2,6 +2,7 @@
 #include "runtime/emulator/driver.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace tigon::emulator::driver {
@@ -10,7 +11,13 @@ Driver& Driver::instance() {
   // Never destroyed: handles may be used by destructors of static objects.
   static auto* driver = [] {
     auto* made = new Driver;
-    made->reset({});
+    Options wanted;
+    const char* device = std::getenv("TIGON_EMULATED_GPU");
+    if (device != nullptr && *device != '\0') {
+      wanted.device = device;
+      made->unknown_device = find_device(wanted.device) == nullptr;
+    }
+    made->reset(made->unknown_device ? Options{} : wanted);
     return made;
   }();
   return *driver;

@@ -66,6 +66,7 @@ class Driver {
   static Driver& instance();
 
   std::recursive_mutex mutex;
+  bool unknown_device = false;  // the environment asks for a device that the table lacks
   Options options;
   const DeviceFacts* facts = nullptr;
   std::unique_ptr<Machine> machine;

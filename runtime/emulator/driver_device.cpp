@@ -12,6 +12,11 @@ Result initialize(unsigned int flags) {
   auto& driver = Driver::instance();
   const std::lock_guard lock(driver.mutex);
   if (flags != 0) return driver.fail(invalid_value, "cuInit takes no flags");
+  if (driver.unknown_device) {
+    std::string known;
+    for (const auto& row : device_table()) known += fmt::format("{}{}", known.empty() ? "" : ", ", row.key);
+    return driver.fail(invalid_device, fmt::format("TIGON_EMULATED_GPU names no device that is known: {}", known));
+  }
   driver.initialized = true;
   return success;
 }

@@ -218,6 +218,30 @@ Result fill_async(Pointer to, T value, std::size_t count, Stream* stream) {
 Result fill_8_async(Pointer to, unsigned char value, std::size_t n, Stream* s) { return fill_async(to, value, n, s); }
 Result fill_16_async(Pointer to, unsigned short value, std::size_t n, Stream* s) { return fill_async(to, value, n, s); }
 Result fill_32_async(Pointer to, unsigned int value, std::size_t n, Stream* s) { return fill_async(to, value, n, s); }
+
+// `height` rows of `width` elements, `pitch` bytes apart.
+template <class T>
+Result fill_rows(Pointer to, std::size_t pitch, T value, std::size_t width, std::size_t height, Stream* stream) {
+  if (height > 1 && pitch < width * sizeof(T)) {
+    return guarded([&](Driver& driver) {
+      return driver.fail(invalid_value, fmt::format("rows of {} bytes lie {} apart", width * sizeof(T), pitch));
+    });
+  }
+  for (std::size_t row = 0; row < height; ++row) {
+    const Result result = fill_async(to + row * pitch, value, width, stream);
+    if (result != success) return result;
+  }
+  return success;
+}
+Result fill_rows_8(Pointer to, std::size_t pitch, unsigned char value, std::size_t w, std::size_t h, Stream* s) {
+  return fill_rows(to, pitch, value, w, h, s);
+}
+Result fill_rows_16(Pointer to, std::size_t pitch, unsigned short value, std::size_t w, std::size_t h, Stream* s) {
+  return fill_rows(to, pitch, value, w, h, s);
+}
+Result fill_rows_32(Pointer to, std::size_t pitch, unsigned int value, std::size_t w, std::size_t h, Stream* s) {
+  return fill_rows(to, pitch, value, w, h, s);
+}
 Result fill_8(Pointer to, unsigned char value, std::size_t n) { return fill_async(to, value, n, nullptr); }
 Result fill_16(Pointer to, unsigned short value, std::size_t n) { return fill_async(to, value, n, nullptr); }
 Result fill_32(Pointer to, unsigned int value, std::size_t n) { return fill_async(to, value, n, nullptr); }
@@ -320,6 +344,9 @@ std::vector<EntryPoint> memory_entry_points() {
       {"cuMemsetD16_v2", address_of(fill_16)},
       {"cuMemsetD32", address_of(fill_32)},
       {"cuMemsetD32_v2", address_of(fill_32)},
+      {"cuMemsetD2D8Async", address_of(fill_rows_8)},
+      {"cuMemsetD2D16Async", address_of(fill_rows_16)},
+      {"cuMemsetD2D32Async", address_of(fill_rows_32)},
       {"cuMemsetD8Async", address_of(fill_8_async)},
       {"cuMemsetD16Async", address_of(fill_16_async)},
       {"cuMemsetD32Async", address_of(fill_32_async)},

@@ -1,17 +1,20 @@
-// A plan's steps on emulated memory: kernels from their PTX, matmuls and fills by the host.
+// Compiled, loaded, bound and launched as on any GPU, through the emulated driver; buffers are named for its reports.
 #include "emulated_run.hpp"
 
 #include <cstring>
 
-#include "codegen/schedule/gpu.hpp"
 #include "dsl/passes.hpp"
 #include "dsl/reference/compare.hpp"
-#include "runtime/emulator/module.hpp"
-#include "runtime/nvrtc/text.hpp"
+#include "runtime/cuda/program.hpp"
+#include "runtime/emulator/emulator.hpp"
 #include "support.hpp"
+#include "tigon/buffer.hpp"
+#include "tigon/error.hpp"
 
 namespace tigon::testing {
 namespace {
+
+struct Bytes : axis<"bytes"> {};
 
 double read_number(DType dtype, const std::uint8_t* at) {
   const auto get = [at](auto typed) {
@@ -57,220 +60,37 @@ void write_number(DType dtype, double value, std::uint8_t* at) {
   }
 }
 
-// Each text is compiled once in this process.
-const std::string& ptx_of(const cuda::CudaText& text) {
-  static std::map<std::string, std::string> known;
-  std::string& ptx = known[text.text];
-  if (ptx.empty())
-    ptx = runtime::NvrtcCompiler::get()
-              .compile(text.text, text.symbol, {.architecture = "sm_90a", .line_info = true})
-              .ptx;
-  return ptx;
-}
-
-class Executor {
- public:
-  Executor(const plan::Plan& plan, const dsl::Extents& extents, const RunClass& how)
-      : plan_(plan), extents_(extents), how_(how) {
-    machine_.schedule = how.schedule;
-    chunk_ = extents;
-    find_chunks(plan.steps);
-    for (const plan::Buffer& buffer : plan.buffers) {
-      dsl::Extents at = extents;
-      for (const dsl::AxisId axis : buffer.chunked) at[axis] = chunk_[axis];
-      strides_.push_back(plan::dense_strides(buffer, at));
-      const auto bytes = static_cast<std::uint64_t>(plan::element_count(buffer, at) * size_of(buffer.dtype));
-      const auto shift = static_cast<std::uint64_t>(how.shift * size_of(buffer.dtype));
-      buffers_.push_back(&machine_.memory.allocate(bytes + shift, buffer.name));
-      bytes_.push_back(bytes);
-      shift_.push_back(shift);
-    }
-    error_ = &machine_.memory.allocate(4, "error");
-  }
-
-  std::uint8_t* data(plan::BufferId id) { return buffers_[id]->data + shift_[id]; }
-  std::uint64_t bytes(plan::BufferId id) const { return bytes_[id]; }
-  void initialized(plan::BufferId id) {
-    std::fill(buffers_[id]->state.begin(), buffers_[id]->state.end(), emulator::state_initialized);
-  }
-  void run(const std::vector<double>& scalars) {
-    scalars_ = scalars;
-    steps(plan_.steps, {extents_, {}});
-  }
-  std::string reports() const {
-    std::string text;
-    for (const emulator::Report& report : machine_.reports.all()) text += report.text() + "\n";
-    return text;
-  }
-  std::vector<std::string> symbols;
-
- private:
-  struct Context {
-    dsl::Extents local;
-    dsl::AxisSet chunked;
-  };
-  const plan::Plan& plan_;
-  dsl::Extents extents_, chunk_;
-  RunClass how_;
-  emulator::Machine machine_;
-  std::vector<emulator::Buffer*> buffers_;
-  emulator::Buffer* error_ = nullptr;
-  std::vector<std::uint64_t> bytes_, shift_;
-  std::vector<std::vector<std::int64_t>> strides_;
-  std::vector<double> scalars_;
-  std::map<dsl::AxisId, std::int64_t> origins_;
-  struct Loaded {
-    std::unique_ptr<emulator::LoadedModule> module;
-    cuda::CudaText text;
-  };
-  std::map<std::uint32_t, Loaded> kernels_;
-
-  void find_chunks(const std::vector<plan::Step>& list) {
-    for (const plan::Step& step : list) {
-      const auto* loop = std::get_if<plan::Loop>(&step.node);
-      if (loop == nullptr) continue;
-      chunk_[loop->axis] = std::min(chunk_[loop->axis], loop->chunk);
-      find_chunks(loop->body);
-    }
-  }
-
-  std::int64_t offset(plan::BufferId id, const Context& context) const {
-    const plan::Buffer& buffer = plan_.buffers[id];
-    std::int64_t elements = 0;
-    for (std::size_t d = 0; d < buffer.axes.size(); ++d)
-      if (context.chunked.contains(buffer.axes[d]) && !buffer.chunked.contains(buffer.axes[d]))
-        elements += origins_.at(buffer.axes[d]) * strides_[id][d];
-    return elements * size_of(buffer.dtype);
-  }
-
-  void steps(const std::vector<plan::Step>& list, const Context& context) {
-    for (const plan::Step& step : list) {
-      if (const auto* one = std::get_if<plan::Launch>(&step.node)) launch(*one, context);
-      if (const auto* one = std::get_if<plan::Matmul>(&step.node)) matmul(*one, context);
-      if (const auto* one = std::get_if<plan::Fill>(&step.node)) fill(*one);
-      if (const auto* one = std::get_if<plan::Loop>(&step.node)) {
-        Context inside = context;
-        inside.chunked |= dsl::AxisSet::of(one->axis);
-        const std::int64_t extent = context.local[one->axis];
-        for (std::int64_t at = 0; at < extent; at += one->chunk) {
-          origins_[one->axis] = at;
-          inside.local[one->axis] = std::min(one->chunk, extent - at);
-          steps(one->body, inside);
-        }
-      }
-    }
-  }
-
-  void launch(const plan::Launch& launch, const Context& context) {
-    const plan::Kernel& kernel = plan_.kernels[launch.kernel];
-    Loaded& loaded = kernels_[launch.kernel];
-    if (!loaded.module) {
-      loaded.text = runtime::cuda_text(kernel, how_.buffers);
-      loaded.module = std::make_unique<emulator::LoadedModule>(ptx_of(loaded.text), machine_);
-      symbols.push_back(loaded.text.symbol);
-    }
-    const schedule::Scheduled& scheduled = kernel.scheduled;
-    const loops::Nest& nest = scheduled.nest;
-    const loops::ParameterLayout layout = loops::parameter_layout(nest);
-    std::vector<std::uint64_t> cells(layout.cells());
-    for (loops::ParameterId id = 0; id < nest.parameters.size(); ++id) {
-      const plan::BufferId buffer = launch.buffers[id];
-      cells[layout.pointer_cell(id)] =
-          buffer == plan::no_buffer
-              ? error_->address
-              : buffers_[buffer]->address + shift_[buffer] + static_cast<std::uint64_t>(offset(buffer, context));
-    }
-    std::vector<std::int64_t> partitions;
-    std::int64_t blocks = 0;
-    for (const schedule::PartitionCount& count : scheduled.partitions) {
-      partitions.push_back(count.count(context.local));
-      blocks += partitions.back();
-    }
-    for (std::uint32_t s = 0; s < nest.slots.size(); ++s) {
-      const loops::Slot& slot = nest.slots[s];
-      std::int64_t value = 0;
-      if (slot.kind == loops::SlotKind::extent) value = context.local[scheduled.nest_axes[slot.axis]];
-      if (slot.kind == loops::SlotKind::global_extent) value = extents_[scheduled.nest_axes[slot.axis]];
-      if (slot.kind == loops::SlotKind::origin) value = origins_[scheduled.nest_axes[slot.axis]];
-      if (slot.kind == loops::SlotKind::stride) value = strides_[launch.buffers[slot.parameter]][slot.dimension];
-      if (slot.kind == loops::SlotKind::partitions) value = partitions[slot.part];
-      cells[layout.slot_cell(s)] = static_cast<std::uint64_t>(value);
-    }
-    for (std::uint32_t s = 0; s < nest.scalars.size(); ++s)
-      write_number(nest.scalars[s].dtype, scalars_.at(launch.scalars[s]),
-                   reinterpret_cast<std::uint8_t*>(&cells[layout.scalar_cell(s)]));
-    std::vector<const void*> arguments;
-    for (const std::uint64_t& cell : cells) arguments.push_back(&cell);
-    arguments.push_back(nullptr);
-    const emulator::Program* program = loaded.module->kernel(loaded.text.symbol);
-    REQUIRE(program != nullptr);
-    emulator::LaunchShape shape;
-    shape.grid.x = static_cast<std::uint32_t>(blocks);
-    shape.block.x = static_cast<std::uint32_t>(loaded.text.threads);
-    emulator::Fault fault{};
-    emulator::run_kernel(machine_, *program, shape, emulator::gather_parameters(*program, arguments.data()), fault);
-  }
-
-  std::int64_t stride_of(const plan::AxisAccess& access, plan::BufferId id, const Context& context) const {
-    std::int64_t stride = 0;
-    for (std::size_t d = 0; access.axis != dsl::no_axis && d < plan_.buffers[id].axes.size(); ++d)
-      if (plan_.buffers[id].axes[d] == access.axis) stride = strides_[id][d];
-    for (const dsl::AxisId axis : access.times) stride *= context.local[axis];
-    return stride;
-  }
-
-  void matmul(const plan::Matmul& matmul, const Context& context) {
-    struct Axis {
-      std::int64_t extent, a, b, c;
-      bool summed;
-    };
-    std::vector<Axis> free, summed;
-    for (const plan::MatmulAxis& axis : matmul.axes) {
-      const Axis one{context.local[axis.axis], stride_of(axis.a, matmul.a, context),
-                     stride_of(axis.b, matmul.b, context), stride_of(axis.c, matmul.c, context),
-                     axis.c.axis == dsl::no_axis};
-      (one.summed ? summed : free).push_back(one);
-    }
-    const DType a = plan_.buffers[matmul.a].dtype;
-    const DType b = plan_.buffers[matmul.b].dtype;
-    const DType c = plan_.buffers[matmul.c].dtype;
-    const std::uint8_t* from_a = data(matmul.a) + offset(matmul.a, context);
-    const std::uint8_t* from_b = data(matmul.b) + offset(matmul.b, context);
-    std::uint8_t* to = data(matmul.c) + offset(matmul.c, context);
-    const auto sum = [&](const auto& self, std::size_t level, std::int64_t at_a, std::int64_t at_b) -> double {
-      if (level == summed.size())
-        return read_number(a, from_a + at_a * size_of(a)) * read_number(b, from_b + at_b * size_of(b));
-      double total = 0;
-      for (std::int64_t i = 0; i < summed[level].extent; ++i)
-        total += self(self, level + 1, at_a + i * summed[level].a, at_b + i * summed[level].b);
-      return total;
-    };
-    const auto each = [&](const auto& self, std::size_t level, std::int64_t at_a, std::int64_t at_b,
-                          std::int64_t at_c) -> void {
-      if (level == free.size()) {
-        std::uint8_t* place = to + at_c * size_of(c);
-        const double old = matmul.accumulate ? read_number(c, place) : 0;
-        return write_number(c, old + sum(sum, 0, at_a, at_b), place);
-      }
-      for (std::int64_t i = 0; i < free[level].extent; ++i)
-        self(self, level + 1, at_a + i * free[level].a, at_b + i * free[level].b, at_c + i * free[level].c);
-    };
-    each(each, 0, 0, 0, 0);
-    initialized(matmul.c);
-  }
-
-  void fill(const plan::Fill& fill) {
-    const DType dtype = plan_.buffers[fill.buffer].dtype;
-    for (std::uint64_t at = 0; at < bytes_[fill.buffer]; at += static_cast<std::uint64_t>(size_of(dtype)))
-      write_number(dtype, fill.value, data(fill.buffer) + at);
-    initialized(fill.buffer);
+// Memory of the device for one argument or result, off its alignment by `shift` elements.
+struct DeviceBuffer {
+  Storage storage;
+  std::byte* start = nullptr;
+  std::size_t bytes = 0;
+  DeviceBuffer(std::size_t count, DType dtype, int shift, const std::string& name)
+      : storage(count * static_cast<std::size_t>(size_of(dtype)) + static_cast<std::size_t>(shift * size_of(dtype)),
+                Device::cuda()),
+        start(static_cast<std::byte*>(storage.data()) + shift * size_of(dtype)),
+        bytes(count * static_cast<std::size_t>(size_of(dtype))) {
+    emulator::name_allocation(reinterpret_cast<std::uint64_t>(storage.data()), name);
   }
 };
 
+Buffer<bool(Bytes)> on_device(const DeviceBuffer& buffer) {
+  return {reinterpret_cast<bool*>(buffer.start), {static_cast<std::int64_t>(buffer.bytes)}, Device::cuda()};
+}
+Buffer<bool(Bytes)> on_host(std::vector<std::uint8_t>& bytes) {
+  return {reinterpret_cast<bool*>(bytes.data()), {static_cast<std::int64_t>(bytes.size())}};
+}
+
+std::vector<std::uint8_t> to_bytes(DType dtype, const std::vector<double>& values) {
+  std::vector<std::uint8_t> bytes(values.size() * static_cast<std::size_t>(size_of(dtype)));
+  for (std::size_t n = 0; n < values.size(); ++n)
+    write_number(dtype, values[n], bytes.data() + n * static_cast<std::size_t>(size_of(dtype)));
+  return bytes;
+}
+
 }  // namespace
 
-EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inputs, std::string_view gpu,
-                         const RunClass& how) {
+EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inputs, const RunClass& how) {
   const dsl::Graph prepared = dsl::prepare(graph, inputs.extents, {});
   dsl::EvaluateInputs given;
   given.extents.assign(prepared.axes.size(), -1);
@@ -291,39 +111,71 @@ EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inp
     for (std::size_t i = 0; i < graph.scalars.size(); ++i)
       if (graph.scalars[i].name == scalar.name) given.scalars.push_back(inputs.scalars[i]);
 
+  use_emulated_driver();
   plan::PlanOptions options;
   options.matmul.bf16 = true;
   if (how.memory_budget > 0) options.memory_budget = how.memory_budget;
   options.unfused = how.unfused;
-  const plan::Plan plan = plan::plan(prepared, given.extents, schedule::gpu_model(gpu).value(), options);
-  Executor executor(plan, plan::bind_extents(plan, given.extents), how);
+  const runtime::CudaDevice& device = runtime::CudaDriver::get().device(0);
+  const auto program =
+      runtime::build_cuda_program(plan::plan(prepared, given.extents, runtime::cuda_model(device), options), device);
+  const plan::Plan& plan = program->plan();
+  const auto bound = program->bind(plan::bind_extents(plan, given.extents), {}, {});
+  const Stream stream(Device::cuda());
+
+  emulator::clear_reports();
+  emulator::set_schedule(how.schedule);
+  std::vector<std::unique_ptr<DeviceBuffer>> inputs_there, outputs_there;
+  std::vector<std::vector<std::uint8_t>> sent;
+  std::vector<void*> in, out;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    const plan::BufferId buffer = plan.input_buffers[i];
-    const DType dtype = plan.inputs[i].dtype;
-    for (std::size_t n = 0; n < given.tensors[i].value.size(); ++n)
-      write_number(dtype, given.tensors[i].value[n],
-                   executor.data(buffer) + n * static_cast<std::size_t>(size_of(dtype)));
-    executor.initialized(buffer);
+    sent.push_back(to_bytes(plan.inputs[i].dtype, given.tensors[i].value));
+    inputs_there.push_back(std::make_unique<DeviceBuffer>(given.tensors[i].value.size(), plan.inputs[i].dtype,
+                                                          how.shift, plan.inputs[i].name));
+    copy(stream, on_device(*inputs_there.back()), on_host(sent.back()));
+    in.push_back(inputs_there.back()->start);
   }
-  executor.run(given.scalars);
+  const std::vector<dsl::TensorValue> expected = dsl::evaluate(prepared, given);
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    if (plan.outputs[i].mode == dsl::OutputMode::alias) {
+      out.push_back(in[static_cast<std::size_t>(plan.outputs[i].alias_input)]);
+      outputs_there.push_back(nullptr);
+      continue;
+    }
+    outputs_there.push_back(std::make_unique<DeviceBuffer>(expected[i].value.size(), plan.outputs[i].dtype, how.shift,
+                                                           plan.outputs[i].name));
+    out.push_back(outputs_there.back()->start);
+  }
+  const Storage workspace(static_cast<std::size_t>(bound->workspace_bytes()), Device::cuda());
 
   EmulatedRun result;
-  result.faults = executor.reports();
-  result.symbols = executor.symbols;
-  const std::vector<dsl::TensorValue> expected = dsl::evaluate(prepared, given);
+  try {
+    bound->try_run(stream, {.inputs = in, .outputs = out, .scalars = given.scalars, .workspace = workspace.data()});
+    stream.synchronize();
+  } catch (const Error& error) {
+    result.faults = emulator::reports_text() + error.what();
+    emulator::clear_reports();
+    return result;
+  }
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const plan::BufferId buffer = plan.output_buffers[i];
-    const DType dtype = plan.buffers[buffer].dtype;
+    const DType dtype = plan.outputs[i].dtype;
+    const DeviceBuffer& there =
+        outputs_there[i] ? *outputs_there[i] : *inputs_there[static_cast<std::size_t>(plan.outputs[i].alias_input)];
+    std::vector<std::uint8_t> bytes(there.bytes);
+    copy(stream, on_host(bytes), on_device(there));
+    stream.synchronize();
     std::vector<double> got(expected[i].value.size());
     for (std::size_t n = 0; n < got.size(); ++n)
-      got[n] = read_number(dtype, executor.data(buffer) + n * static_cast<std::size_t>(size_of(dtype)));
-    result.bytes.emplace_back(executor.data(buffer), executor.data(buffer) + executor.bytes(buffer));
+      got[n] = read_number(dtype, bytes.data() + n * static_cast<std::size_t>(size_of(dtype)));
+    result.bytes.push_back(std::move(bytes));
     const dsl::Comparison comparison = dsl::compare(expected[i], got);
     result.wrong += comparison.wrong;
     result.worst_ratio = std::max(result.worst_ratio, comparison.worst_ratio);
     if (!comparison.passed && result.sentence.empty())
       result.sentence = plan.outputs[i].name + ": " + comparison.sentence;
   }
+  result.faults = emulator::reports_text();
+  emulator::clear_reports();
   return result;
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "dsl/reference/evaluate.hpp"
-#include "lower_class.hpp"
+#include "run_class.hpp"
 
 namespace tigon::testing {
 
@@ -14,11 +14,9 @@ struct EmulatedRun {
   std::string sentence;                          // the first output outside its bound; empty when all are inside
   double worst_ratio = 0;                        // largest |computed - value| / allowed over all outputs
   std::vector<std::vector<std::uint8_t>> bytes;  // of the outputs
-  std::vector<std::string> symbols;              // kernels that ran
 };
 
 // `graph` is as traced; `inputs` are its arguments.
-EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inputs, std::string_view gpu,
-                         const RunClass& how = {});
+EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inputs, const RunClass& how = {});
 
 }  // namespace tigon::testing

@@ -1,6 +1,7 @@
 // Finds NVRTC once for all tests of this folder.
 #include "support.hpp"
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -12,6 +13,8 @@ const runtime::NvrtcCompiler* nvrtc_or_skip() {
   WARN("skipped: " + search.describe());
   return nullptr;
 }
+
+void use_emulated_driver() { ::setenv("TIGON_CUDA_DRIVER", "emulated", 1); }
 
 std::string read_file(const std::string& path) {
   std::ifstream stream(path);

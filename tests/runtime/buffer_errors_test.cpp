@@ -76,7 +76,7 @@ TEST_CASE("allocate refuses extents that no memory has") {
         "allocate: the axis' type fixes another extent (axis `pair`): found 3, expected 2");
   CHECK(allocate<f32(Tokens, Hidden)>({0, 8}).data != nullptr);
   CHECK(test::says(message_of([] { (void)allocate<f64(Tokens, Hidden)>({1 << 24, 1 << 20}); }),
-                   {"140737488355328 bytes of memory could not be had"}));
+                   {"140737488355328 bytes of memory on cpu could not be had"}));
 }
 
 TEST_CASE("a workspace that overlaps an argument or a result is refused") {

@@ -18,7 +18,7 @@ struct Graph;
 namespace tigon {
 
 struct CompileOptions {
-  Device device{};
+  Device device = Device::cpu();
   std::size_t memory_budget = 0;  // bytes of workspace; 0: no limit
   bool exact = false;             // no operand and no result of a large contraction is rounded to 16 bits
   bool unfused = false;           // one kernel per node, every value stored: for comparison

@@ -1,5 +1,5 @@
 // Chooses which axes become the matrix product, its batch and the loops around it, and where to cut it into pieces.
-#include "runtime/cpu/matmul_layout.hpp"
+#include "runtime/matmul_layout.hpp"
 
 #include <fmt/format.h>
 

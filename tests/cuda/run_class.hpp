@@ -1,6 +1,5 @@
 // How a run on the emulated device is made: order of warps, limits on memory, where buffers start.
 #pragma once
-#include "codegen/lower/cuda.hpp"
 #include "runtime/emulator/schedule.hpp"
 
 namespace tigon::testing {
@@ -9,7 +8,6 @@ struct RunClass {
   emulator::Schedule schedule{};
   double memory_budget = 0;  // bytes; 0: no limit
   bool unfused = false;
-  lower::CudaClass buffers{};
   int shift = 0;  // elements by which every buffer's start is off its alignment
 };
 
