@@ -1,6 +1,8 @@
 // Devices, streams and memory: the CPU, whose streams are synchronous, and CUDA devices.
 #include "tigon/device.hpp"
 
+#include <sys/mman.h>
+
 #include <new>
 
 #include "runtime/cuda/program.hpp"
@@ -106,6 +108,25 @@ std::size_t dense_bytes(DType dtype, AxisRefs axes, std::span<const std::int64_t
 
 }  // namespace detail
 
+namespace {
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+// Large buffers begin at a huge page and ask for such pages: fewer misses of the address cache when they are streamed.
+std::align_val_t host_alignment(std::size_t bytes) {
+  return std::align_val_t{bytes >= 2 * huge_page ? huge_page : cache_line};
+}
+
+void* host_memory(std::size_t bytes) {
+  void* memory = ::operator new(std::max<std::size_t>(bytes, 1), host_alignment(bytes), std::nothrow);
+  // Where the system has no such pages this changes nothing.
+  if (memory != nullptr && bytes >= 2 * huge_page) ::madvise(memory, bytes / huge_page * huge_page, MADV_HUGEPAGE);
+  return memory;
+}
+
+}  // namespace
+
 Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(resolved(device)) {
   if (device_.kind() == Device::Kind::cuda) {
     const CurrentContext context(cuda_device(device_));
@@ -115,7 +136,7 @@ Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(reso
     if (result != runtime::cuda_c::out_of_memory) driver.check(result, "cuMemAlloc");
     data_ = reinterpret_cast<void*>(pointer);
   } else {
-    data_ = ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t{64}, std::nothrow);
+    data_ = host_memory(bytes);
   }
   if (data_ == nullptr) {
     throw Error(
@@ -125,25 +146,25 @@ Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(reso
 }
 
 namespace {
-void release(void* data, Device device) {
+void release(void* data, std::size_t bytes, Device device) {
   if (data == nullptr) return;
   if (device.kind() == Device::Kind::cuda) {
     const CurrentContext context(cuda_device(device));
     CudaDriver::get().api().release(address(data));
   } else {
-    ::operator delete(data, std::align_val_t{64});
+    ::operator delete(data, host_alignment(bytes));
   }
 }
 }  // namespace
 
-Storage::~Storage() { release(data_, device_); }
+Storage::~Storage() { release(data_, bytes_, device_); }
 
 Storage::Storage(Storage&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), device_(other.device_) {}
 
 Storage& Storage::operator=(Storage&& other) noexcept {
   if (this != &other) {
-    release(data_, device_);
+    release(data_, bytes_, device_);
     data_ = std::exchange(other.data_, nullptr);
     bytes_ = std::exchange(other.bytes_, 0);
     device_ = other.device_;

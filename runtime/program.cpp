@@ -7,6 +7,7 @@
 #include "codegen/llvm/printer.hpp"
 #include "codegen/lower/cpu.hpp"
 #include "runtime/cache/cache.hpp"
+#include "runtime/dump.hpp"
 #include "runtime/llvm/compiler.hpp"
 #include "tigon/error.hpp"
 
@@ -15,8 +16,10 @@ namespace {
 
 std::atomic<std::uint64_t> launches_done{0};
 
-LoadedKernel load_kernel(const plan::Kernel& kernel, const LlvmCompiler& compiler, const CpuTarget& target) {
-  const KernelText text = llvm_text(kernel.scheduled.nest, vector_bytes(target));
+LoadedKernel load_kernel(const plan::Plan& plan, const plan::Kernel& kernel, const LlvmCompiler& compiler,
+                         const CpuTarget& target) {
+  KernelText text = llvm_text(kernel.scheduled.nest, vector_bytes(target));
+  text.text = overridden_text(plan, kernel, "ll", text.text);
   const std::string identity = compiler.identity();
   const std::string architecture = target.triple + " " + target.cpu + " " + target.features;
   const CacheKey key = cache_key({text.text, "cpu", identity, architecture});
@@ -79,7 +82,7 @@ std::shared_ptr<const Program> build_program(plan::Plan plan) {
   const auto work = [&] {
     for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
       try {
-        program->kernels[i] = load_kernel(program->plan.kernels[i], compiler, target);
+        program->kernels[i] = load_kernel(program->plan, program->plan.kernels[i], compiler, target);
       } catch (...) {
         failures[i] = std::current_exception();
       }

@@ -18,7 +18,7 @@ using loops::LoopId;
 
 // Bounds of an integer expression; beyond `far` nothing is known.
 struct Range {
-  static constexpr std::int64_t far = std::int64_t{1} << 62;
+  static constexpr std::int64_t far = std::int64_t{1} << 61;  // the sum of two is a number yet
   std::int64_t low = -far, high = far;
   [[nodiscard]] bool fits_i32() const { return low >= -(std::int64_t{1} << 31) && high < (std::int64_t{1} << 31); }
 };

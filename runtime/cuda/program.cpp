@@ -45,9 +45,11 @@ cuda_c::Library load(const CacheEntry& entry) {
   return library;
 }
 
-std::unique_ptr<const CudaKernel> make_kernel(const plan::Kernel& kernel, const lower::CudaClass& buffers,
-                                              const std::string& architecture) {
-  const cuda::CudaText text = cuda_text(kernel, buffers);
+std::unique_ptr<const CudaKernel> make_kernel(const plan::Plan& plan, const plan::Kernel& kernel,
+                                              const lower::CudaClass& buffers, const std::string& architecture) {
+  cuda::CudaText text = cuda_text(kernel, buffers);
+  // A dump holds the texts of the best class.
+  if (buffers == lower::CudaClass{}) text.text = overridden_text(plan, kernel, "cu", text.text);
   const CacheKey key = cache_key({text.text, "cuda", NvrtcCompiler::get().identity(), architecture + " lines"});
   const auto make = [&] { return compile(text, architecture); };
   std::shared_ptr<const CacheEntry> entry = kernel_cache().get(key, make);
@@ -171,7 +173,7 @@ const CudaKernel& CudaProgram::kernel(std::uint32_t number, const lower::CudaCla
   }
   const std::lock_guard lock(mutex);
   if (const CudaKernel* known = place.load(std::memory_order_acquire)) return *known;
-  place.store(make_kernel(plan.kernels[number], buffers, architecture).release(), std::memory_order_release);
+  place.store(make_kernel(plan, plan.kernels[number], buffers, architecture).release(), std::memory_order_release);
   return *place.load(std::memory_order_relaxed);
 }
 
@@ -192,7 +194,7 @@ std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const C
         const CurrentContext context(device);
         const lower::CudaClass best;
         program->kernels[i][index_of(best)] =
-            make_kernel(program->plan.kernels[i], best, program->architecture).release();
+            make_kernel(program->plan, program->plan.kernels[i], best, program->architecture).release();
       } catch (...) {
         failures[i] = std::current_exception();
       }
