@@ -8,6 +8,7 @@
 #include "runtime/compiled.hpp"
 #include "runtime/cpu/device_program.hpp"
 #include "runtime/cpu_features.hpp"
+#include "runtime/cuda/matmul.hpp"
 #include "runtime/cuda/program.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/index_report.hpp"
@@ -539,11 +540,13 @@ std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
   std::shared_ptr<const runtime::DeviceProgram> program;
   if (device.kind() == Device::Kind::cuda) {
     const runtime::CudaDevice& gpu = runtime::CudaDriver::get().device(device.ordinal());
-    program = runtime::build_cuda_program(
-        runtime::make_plan(*request.graph, request.extents, request.options, runtime::cuda_model(gpu)), gpu);
+    program = runtime::build_cuda_program(runtime::make_plan(*request.graph, request.extents, request.options,
+                                                             runtime::cuda_model(gpu), runtime::has_cublas()),
+                                          gpu, request.options.progress);
   } else {
     program = runtime::cpu_program(runtime::build_program(
-        runtime::make_plan(*request.graph, request.extents, request.options, runtime::cpu_model())));
+        runtime::make_plan(*request.graph, request.extents, request.options, runtime::cpu_model()),
+        request.options.progress));
   }
   if (const auto folder = runtime::environment_value("TIGON_DUMP")) program->dump(*folder);
   const std::uint64_t compiled = runtime::kernel_cache().counters().compiled - before;

@@ -9,9 +9,11 @@ namespace tigon::runtime {
 schedule::DeviceModel cpu_model();
 plan::PlanOptions plan_options(const CompileOptions& options, const schedule::DeviceModel& device = cpu_model());
 
-// Prepares the graph for the given extents (a range counts at its upper end) and plans it.
+// Prepares the graph for the given extents (a range counts at its upper end) and plans it; without a library for matrix
+// products every contraction is an ordinary kernel.
 plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
-                     const CompileOptions& options, const schedule::DeviceModel& device = cpu_model());
+                     const CompileOptions& options, const schedule::DeviceModel& device = cpu_model(),
+                     bool matmul_library = true);
 
 // The axes that were given a range, as the plan numbers them.
 struct AxisRange {

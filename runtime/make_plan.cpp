@@ -132,10 +132,12 @@ std::vector<AxisRange> given_ranges(const plan::Plan& plan, const dsl::Graph& gr
 }
 
 plan::Plan make_plan(const dsl::Graph& graph, const std::vector<detail::GivenExtent>& given,
-                     const CompileOptions& options, const schedule::DeviceModel& device) {
+                     const CompileOptions& options, const schedule::DeviceModel& device, bool matmul_library) {
   const dsl::Extents extents = planned_extents(graph, given);
   const dsl::Graph prepared = dsl::prepare(graph, extents, {.exact = options.exact});
-  plan::Plan plan = plan::plan(prepared, planned_extents(prepared, given), device, plan_options(options, device));
+  plan::PlanOptions wanted = plan_options(options, device);
+  if (!matmul_library) wanted.matmul = {.f32 = false, .bf16 = false};
+  plan::Plan plan = plan::plan(prepared, planned_extents(prepared, given), device, wanted);
   check_ranges(plan, graph, given);
   return plan;
 }

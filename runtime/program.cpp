@@ -1,11 +1,9 @@
 // Lowers, prints, compiles and loads a plan's kernels; several at a time.
 #include "runtime/program.hpp"
 
-#include <exception>
-#include <thread>
-
 #include "codegen/llvm/printer.hpp"
 #include "codegen/lower/cpu.hpp"
+#include "runtime/build_kernels.hpp"
 #include "runtime/cache/cache.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/llvm/compiler.hpp"
@@ -67,7 +65,7 @@ void require_runnable(const std::string& target, const std::string& argument) {
               "this machine cannot run kernels made for this CPU");
 }
 
-std::shared_ptr<const Program> build_program(plan::Plan plan) {
+std::shared_ptr<const Program> build_program(plan::Plan plan, const Progress& progress) {
   require_cpu_floor();
   if (const auto target = target_override()) require_runnable(*target, "TIGON_CPU");
   const LlvmCompiler& compiler = LlvmCompiler::get();
@@ -76,25 +74,9 @@ std::shared_ptr<const Program> build_program(plan::Plan plan) {
   program->plan = std::move(plan);
   const std::size_t count = program->plan.kernels.size();
   program->kernels.resize(count);
-  const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(std::max(1, machine().cores)), count);
-  std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> failures(count);
-  const auto work = [&] {
-    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
-      try {
-        program->kernels[i] = load_kernel(program->plan, program->plan.kernels[i], compiler, target);
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  build_kernels(program->plan, progress, [&](std::uint32_t i) {
+    program->kernels[i] = load_kernel(program->plan, program->plan.kernels[i], compiler, target);
+  });
   return program;
 }
 

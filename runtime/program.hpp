@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/plan/plan.hpp"
+#include "runtime/build_kernels.hpp"
 #include "runtime/cpu_features.hpp"
 
 namespace tigon::runtime {
@@ -37,7 +38,7 @@ KernelText llvm_text(const loops::Nest& nest, int vector_bytes);
 void require_runnable(const std::string& target, const std::string& argument);
 
 // Compiles (or finds in the cache) every kernel, on all cores. Throws Error{compile} or Error{device}.
-std::shared_ptr<const Program> build_program(plan::Plan plan);
+std::shared_ptr<const Program> build_program(plan::Plan plan, const Progress& progress = {});
 
 // How often anything was launched in this process; compiles are counted by the kernel cache.
 std::uint64_t launch_count();

@@ -269,6 +269,11 @@ void CudaMatmul::execute(cuda_c::Pointer a, cuda_c::Pointer b, cuda_c::Pointer c
   parts.run(0, a, b, c, parts.spec.accumulate, workspace, stream);
 }
 
+bool has_cublas() {
+  static const bool found = search_cublas().found();
+  return found;
+}
+
 LibrarySearch search_cublas() {
   LibrarySearch search;
   if (const Library& driver = CudaDriver::get().library(); judge(driver, search).empty()) {

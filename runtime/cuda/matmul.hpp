@@ -9,6 +9,8 @@ namespace tigon::runtime {
 
 // How a search for cuBLASLt went. A driver that brings its functions along is asked first.
 LibrarySearch search_cublas();
+// Whether it is there; looked for once.
+bool has_cublas();
 
 // One contraction with its descriptors and the library's chosen algorithms, immutable. The algorithms add in a fixed
 // order, so equal versions of the library give equal bits.

@@ -1,12 +1,9 @@
 // Texts to binaries to loaded functions; the cache keeps PTX and machine code of one compile in one entry.
 #include "runtime/cuda/program.hpp"
 
-#include <exception>
 #include <list>
-#include <thread>
 
 #include "runtime/cache/cache.hpp"
-#include "runtime/cpu_features.hpp"
 #include "runtime/cuda/bound.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/nvrtc/compiler.hpp"
@@ -177,7 +174,8 @@ const CudaKernel& CudaProgram::kernel(std::uint32_t number, const lower::CudaCla
   return *place.load(std::memory_order_relaxed);
 }
 
-std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const CudaDevice& device) {
+std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const CudaDevice& device,
+                                                        const Progress& progress) {
   auto program = std::make_shared<CudaProgram>();
   program->plan = std::move(plan);
   program->device = &device;
@@ -185,28 +183,12 @@ std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const C
   const std::size_t count = program->plan.kernels.size();
   program->kernels = std::vector<std::array<std::atomic<const CudaKernel*>, CudaProgram::classes>>(count);
   program->error = std::make_unique<ErrorFlag>(device, program->plan.name);
-  const std::size_t workers = std::min<std::size_t>(static_cast<std::size_t>(std::max(1, machine().cores)), count);
-  std::atomic<std::size_t> next{0};
-  std::vector<std::exception_ptr> failures(count);
-  const auto work = [&] {
-    for (std::size_t i = next.fetch_add(1); i < count; i = next.fetch_add(1)) {
-      try {
-        const CurrentContext context(device);
-        const lower::CudaClass best;
-        program->kernels[i][index_of(best)] =
-            make_kernel(program->plan, program->plan.kernels[i], best, program->architecture).release();
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; i < workers; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  build_kernels(program->plan, progress, [&](std::uint32_t i) {
+    const CurrentContext context(device);
+    const lower::CudaClass best;
+    program->kernels[i][index_of(best)] =
+        make_kernel(program->plan, program->plan.kernels[i], best, program->architecture).release();
+  });
   return std::make_shared<LoadedProgram>(std::move(program));
 }
 

@@ -8,6 +8,7 @@
 
 #include "codegen/lower/cuda.hpp"
 #include "codegen/plan/plan.hpp"
+#include "runtime/build_kernels.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/device_program.hpp"
 
@@ -57,6 +58,7 @@ struct CudaProgram {
 };
 
 // Compiles (or finds in the cache) every kernel for aligned buffers without gaps, on all cores.
-std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const CudaDevice& device);
+std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const CudaDevice& device,
+                                                        const Progress& progress = {});
 
 }  // namespace tigon::runtime

@@ -2,9 +2,11 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tigon/axis.hpp"
@@ -17,11 +19,20 @@ struct Graph;
 
 namespace tigon {
 
+// A kernel that has become ready, of those that a compile needs.
+struct CompileProgress {
+  std::size_t done = 0, total = 0;
+  std::string_view kernel;
+};
+
 struct CompileOptions {
   Device device = Device::cpu();
   std::size_t memory_budget = 0;  // bytes of workspace; 0: no limit
   bool exact = false;             // no operand and no result of a large contraction is rounded to 16 bits
   bool unfused = false;           // one kernel per node, every value stored: for comparison
+  // Called once for each kernel, one call at a time, from whichever thread made it ready; what it throws ends the
+  // compile. For the progress bar of a program that compiles its functions before it starts.
+  std::function<void(const CompileProgress&)> progress{};
 };
 
 // Since the function was compiled.
