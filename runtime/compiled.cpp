@@ -11,6 +11,7 @@
 #include "runtime/cuda/matmul.hpp"
 #include "runtime/cuda/program.hpp"
 #include "runtime/environment.hpp"
+#include "runtime/index_guard.hpp"
 #include "runtime/index_report.hpp"
 #include "runtime/launch_checks.hpp"
 #include "tigon/buffer.hpp"
@@ -85,8 +86,12 @@ bool same_shape(const RawBuffer& a, const RawBuffer& b) {
 
 class CompiledFunction final : public detail::CompiledCore {
  public:
-  CompiledFunction(detail::CompileRequest request, std::shared_ptr<const DeviceProgram> program, std::int64_t compiled)
-      : CompiledCore(std::move(request)), program_(std::move(program)), compilations_(compiled) {
+  CompiledFunction(detail::CompileRequest request, std::shared_ptr<const DeviceProgram> program, std::int64_t compiled,
+                   std::shared_ptr<CompiledFunction> guard = nullptr)
+      : CompiledCore(std::move(request)),
+        program_(std::move(program)),
+        guard_(std::move(guard)),
+        compilations_(compiled) {
     const plan::Plan& plan = program_->plan();
     input_at_ = positions(names_of(plan.inputs), this->request().inputs);
     output_at_ = positions(names_of(plan.outputs), this->request().outputs);
@@ -109,13 +114,13 @@ class CompiledFunction final : public detail::CompiledCore {
               std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) override {
     check_stream(stream);
     const Binding& binding = find(inputs, outputs);
-    if (workspace_bytes < static_cast<std::size_t>(binding.bound->workspace_bytes()) ||
-        reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0 || workspace == nullptr) {
+    const std::size_t needed = needed_bytes(binding, inputs);
+    if (workspace_bytes < needed || reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0 || workspace == nullptr) {
       throw Error({.kind = ErrorKind::usage,
                    .function = program_->plan().name,
                    .argument = "workspace",
                    .found = fmt::format("{} bytes at {}", workspace_bytes, workspace),
-                   .expected = fmt::format("{} bytes aligned to 64", binding.bound->workspace_bytes()),
+                   .expected = fmt::format("{} bytes aligned to 64", needed),
                    .cure = "Ask workspace_bytes(args)"},
                   "the workspace is too small or not aligned");
     }
@@ -169,17 +174,19 @@ class CompiledFunction final : public detail::CompiledCore {
       }
     }
     const Binding& binding = find(inputs, outputs);
-    const std::shared_ptr<void> workspace = program_->allocate(
-        stream, static_cast<std::size_t>(std::max<std::int64_t>(binding.bound->workspace_bytes(), 64)));
+    const std::shared_ptr<void> workspace =
+        program_->allocate(stream, std::max<std::size_t>(needed_bytes(binding, inputs), 64));
     run(stream, binding, inputs, scalars, outputs, workspace.get());
     return storage;
   }
 
   [[nodiscard]] std::size_t workspace_bytes() const override {
-    return static_cast<std::size_t>(program_->bind(program_->plan().planned, {}, {})->workspace_bytes());
+    const auto own = static_cast<std::size_t>(program_->bind(program_->plan().planned, {}, {})->workspace_bytes());
+    return guard_ == nullptr ? own : std::max(own, guard_->workspace_bytes());
   }
   [[nodiscard]] std::size_t workspace_bytes(std::span<const RawBuffer> inputs) override {
-    return static_cast<std::size_t>(program_->bind(extents_of(inputs), {}, {})->workspace_bytes());
+    const auto own = static_cast<std::size_t>(program_->bind(extents_of(inputs), {}, {})->workspace_bytes());
+    return guard_ == nullptr ? own : std::max(own, guard_->workspace_bytes(inputs));
   }
   [[nodiscard]] Counters counters() const override { return {launches_.load(), binds_.load(), compilations_}; }
 
@@ -189,6 +196,25 @@ class CompiledFunction final : public detail::CompiledCore {
   [[noreturn]] void refuse(const std::string& argument, const std::string& axis, const std::string& found,
                            const std::string& expected, const std::string& cure, const std::string& sentence) const {
     refuse_launch(program_->plan().name, argument, axis, found, expected, cure, sentence);
+  }
+
+  // Of a guard: see runtime/index_guard.hpp.
+  std::int32_t count_wrong(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+                           void* workspace) {
+    std::int32_t wrong = 0;
+    const RawBuffer output{&wrong, DType::i32, 0, Device::cpu(), {}, {}};
+    run(stream, find(inputs, {&output, 1}), inputs, scalars, {&output, 1}, workspace);
+    return wrong;
+  }
+
+  std::size_t needed_bytes(const Binding& binding, std::span<const RawBuffer> inputs) const {
+    auto bytes = static_cast<std::size_t>(binding.bound->workspace_bytes());
+    if (guard_ != nullptr) {
+      std::int32_t wrong = 0;
+      const RawBuffer output{&wrong, DType::i32, 0, Device::cpu(), {}, {}};
+      bytes = std::max(bytes, guard_->needed_bytes(guard_->find(inputs, {&output, 1}), inputs));
+    }
+    return bytes;
   }
 
   void check_stream(const Stream& stream) const {
@@ -479,6 +505,8 @@ class CompiledFunction final : public detail::CompiledCore {
       pointers[plan.inputs.size() + i] = output_buffer(i, inputs, outputs).pointer;
     }
     for (std::size_t i = 0; i < plan.scalars.size(); ++i) numbers[i] = scalars[static_cast<std::size_t>(scalar_at_[i])];
+    if (guard_ != nullptr && guard_->count_wrong(stream, inputs, scalars, workspace) > 0)
+      refuse_indices(inputs, scalars);
     launches_.fetch_add(binding.bound->launches(), std::memory_order_relaxed);
     const bool indices_fit =
         binding.bound->try_run(stream, {.inputs = {pointers, plan.inputs.size()},
@@ -512,6 +540,7 @@ class CompiledFunction final : public detail::CompiledCore {
   }
 
   std::shared_ptr<const DeviceProgram> program_;
+  std::shared_ptr<CompiledFunction> guard_;  // counts indices out of range before anything is written
   std::vector<int> input_at_, output_at_, scalar_at_;
   std::set<std::string> unread_;   // inputs, by path
   std::vector<AxisRange> ranges_;  // that compile was given with from_to
@@ -538,6 +567,7 @@ std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
   const Device device = wanted.kind() == Device::Kind::best ? Device::best() : wanted;
   const std::uint64_t before = runtime::kernel_cache().counters().compiled;
   std::shared_ptr<const runtime::DeviceProgram> program;
+  std::shared_ptr<runtime::CompiledFunction> guard;
   if (device.kind() == Device::Kind::cuda) {
     const runtime::CudaDevice& gpu = runtime::CudaDriver::get().device(device.ordinal());
     program = runtime::build_cuda_program(runtime::make_plan(*request.graph, request.extents, request.options,
@@ -547,11 +577,23 @@ std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
     program = runtime::cpu_program(runtime::build_program(
         runtime::make_plan(*request.graph, request.extents, request.options, runtime::cpu_model()),
         request.options.progress));
+    // A GPU cannot be asked in between without waiting for it.
+    if (std::optional<dsl::Graph> counts = runtime::index_guard(*request.graph)) {
+      CompileRequest check{std::make_shared<const dsl::Graph>(std::move(*counts)),
+                           request.inputs,
+                           request.scalars,
+                           {runtime::guard_output},
+                           request.extents,
+                           {}};
+      auto built =
+          runtime::cpu_program(runtime::build_program(runtime::make_plan(*check.graph, check.extents, check.options)));
+      guard = std::make_shared<runtime::CompiledFunction>(std::move(check), std::move(built), 0);
+    }
   }
   if (const auto folder = runtime::environment_value("TIGON_DUMP")) program->dump(*folder);
   const std::uint64_t compiled = runtime::kernel_cache().counters().compiled - before;
   return std::make_shared<runtime::CompiledFunction>(std::move(request), std::move(program),
-                                                     static_cast<std::int64_t>(compiled));
+                                                     static_cast<std::int64_t>(compiled), std::move(guard));
 }
 
 }  // namespace tigon::detail

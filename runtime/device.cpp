@@ -128,6 +128,11 @@ void* host_memory(std::size_t bytes) {
 }  // namespace
 
 Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(resolved(device)) {
+  constexpr std::size_t most = std::size_t{1} << 48;  // addresses have no more bits
+  if (bytes > most) {
+    throw Error({.function = "Storage", .found = std::to_string(bytes), .expected = fmt::format("at most {}", most)},
+                "more bytes are wanted than memory can have");
+  }
   if (device_.kind() == Device::Kind::cuda) {
     const CurrentContext context(cuda_device(device_));
     const CudaDriver& driver = CudaDriver::get();

@@ -1,6 +1,7 @@
 // The loop-nest language: what one kernel does, independent of the target. Schedules build it, lowerings read it.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -197,6 +198,7 @@ struct Nest {
   std::vector<Stage> stages;
   std::vector<Expr> exprs;  // a DAG; args before users
   std::vector<ExprId> expr_args;
+  std::map<ExprId, std::string> names;  // what values are called: by the user, or as what a fold finishes to
   std::vector<Part> parts;
   LoopId loop_count = 0;
 };

@@ -52,6 +52,7 @@ CpuLowering::CpuLowering(const Prepared& prepared, const CpuMachine& machine)
       if (const auto* let = std::get_if<loops::Let>(&s.node)) let_names_.emplace(let->value, let->name);
     });
   }
+  let_names_.insert(nest_.names.begin(), nest_.names.end());
 }
 
 void CpuLowering::open(Block& block, Memory written, bool guard) {

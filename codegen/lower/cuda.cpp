@@ -51,6 +51,7 @@ CudaLowering::CudaLowering(const Prepared& prepared, const CudaClass& buffers)
       if (const auto* let = std::get_if<loops::Let>(&s.node)) let_names_.emplace(let->value, let->name);
     });
   }
+  let_names_.insert(nest_.names.begin(), nest_.names.end());
   for (const loops::Part& part : nest_.parts)
     if (part.threads != out_.threads)
       lowering_error(nest_,

@@ -203,6 +203,7 @@ ValueId CudaLowering::value(ExprId id) {
     if (found != scopes_[d].values.end()) return found->second;
   }
   const ValueId result = compute(id);
+  if (const auto named = nest_.names.find(id); named != nest_.names.end()) emit_.rename(result, named->second);
   scopes_[static_cast<std::size_t>(emit_.depth_of(result))].values[id] = result;
   return result;
 }

@@ -38,9 +38,12 @@ struct Rewriter {
     to.nest = nest;
     to.nest.exprs.clear();
     to.nest.expr_args.clear();
+    to.nest.names.clear();
     // Slots keep their numbers: the parameter block's layout is the caller's contract.
     for (std::size_t i = 0; i < nest.exprs.size(); ++i)
       if (uses[i] != 0) moved[i] = move(static_cast<ExprId>(i));
+    for (const auto& [id, name] : nest.names)
+      if (moved[id] != no_expr) to.nest.names.emplace(moved[id], name);
   }
 
   ExprId move(ExprId id) {

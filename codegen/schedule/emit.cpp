@@ -113,7 +113,32 @@ ExprId Emitter::value(NodeId node, const Environment& environment) {
   if (const auto found = values_.find(at); found != values_.end()) return found->second;
   const ExprId result = compute(node, environment);
   values_[at] = result;
+  const loops::ExprKind kind = builder_.nest.exprs[result].kind;
+  if (kind == loops::ExprKind::operation || kind == loops::ExprKind::cast) {
+    if (std::string name = value_name(node); !name.empty()) builder_.nest.names.emplace(result, std::move(name));
+  }
   return result;
+}
+
+// What readers of the kernel should call the value; empty where nobody has named it, or a parameter bears the name.
+std::string Emitter::value_name(NodeId node) const {
+  const auto given = [&](NodeId id) {
+    const std::string name = graph().name_of(id);
+    return name.starts_with('%') ? std::string() : name;
+  };
+  std::string name = given(node);
+  const Node& n = graph().node(node);
+  if (name.empty() && n.kind == NodeKind::finish) {
+    const NodeId state = graph().operands(node)[0];
+    const dsl::Monoid& monoid = graph().monoid_of(state);
+    const std::string of_fold = given(state);
+    if (monoid.finishes.size() > 1)
+      name = (of_fold.empty() ? monoid.name : of_fold) + "_" + monoid.finishes[n.payload].name;
+  }
+  for (const loops::Parameter& parameter : builder_.nest.parameters) {
+    if (parameter.name == name) return {};
+  }
+  return name;
 }
 
 ExprId Emitter::compute(NodeId node, const Environment& environment) {

@@ -72,6 +72,7 @@ class Emitter {
   Key key(dsl::NodeId node, const Environment& environment) const;
   int depth(loops::ExprId expr);  // number of open loops that the value depends on
   loops::ExprId global_index(dsl::AxisId axis, const Environment& environment);
+  [[nodiscard]] std::string value_name(dsl::NodeId node) const;
   loops::ExprId compute(dsl::NodeId node, const Environment& environment);
   loops::ExprId gather(dsl::NodeId node, const Environment& environment);
   std::vector<loops::ExprId> serial_fold(dsl::NodeId node, const Environment& environment);

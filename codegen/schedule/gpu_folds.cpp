@@ -22,6 +22,8 @@ ExprId rebuild(loops::NestBuilder& builder, ExprId id, std::map<ExprId, ExprId>&
     changed = changed || args.back() != arg;
   }
   const ExprId result = changed ? builder.copy(e, args) : id;
+  if (const auto named = builder.nest.names.find(id); named != builder.nest.names.end())
+    builder.nest.names.emplace(result, named->second);
   known[id] = result;
   return result;
 }

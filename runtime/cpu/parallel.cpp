@@ -2,6 +2,7 @@
 #include "runtime/cpu/parallel.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -42,6 +43,8 @@ OpenMP load_openmp() {
                         find(library, "omp_get_num_threads", entries.team_size) &&
                         find(library, "omp_get_max_threads", entries.max_threads) &&
                         find(library, "omp_set_num_threads", entries.set_threads);
+  // libgomp's threads are gone in a child of fork, and it would wait for them.
+  ::pthread_atfork(nullptr, nullptr, [] { set_thread_source(ThreadSource::standard); });
   return complete ? entries : OpenMP{};
 }
 

@@ -140,7 +140,8 @@ void ErrorFlag::report(const CudaDevice& device) {
         {.kind = ErrorKind::usage,
          .function = flag->function_,
          .cure = "Check the index arguments against their axes' extents, or give the lookup a policy: fill or clamp"},
-        "an index of a checked lookup was out of range in a launch since the last synchronization");
+        "an index of a checked lookup was out of range in a launch since the last synchronization; what that launch "
+        "wrote, also in place, is not to be used");
   }
 }
 

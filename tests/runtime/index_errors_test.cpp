@@ -117,3 +117,23 @@ TEST_CASE("an index out of a reduction names the lookup, its axis and its argume
   CHECK(says(message, {"counted: an index of a checked lookup is out of range", "axis `rows` of extent 10 by `ids`",
                        "index_errors_test.cpp:"}));
 }
+
+template <template <class> class Slot>
+struct RowInPlace {
+  TIGON_OUT(RowInPlace, (Slot<inplace<"table", f32(Rows, Hidden)>>, table));
+};
+
+TEST_CASE("a launch that is refused for an index has not touched what it would have written over") {
+  const auto shifted = function("shifted", [](const LookupArgs<Tensor>& in) {
+    return RowInPlace<Tensor>{.table = in.table + cast<f32>(at<Tokens>(in.offset, in.row))};
+  });
+  Bench f;
+  const auto step = compile(shifted, extents<Batch, Tokens, Rows, Hidden>(3, 5, 10, 16));
+  for (int i = 0; i < 160; ++i) f.table.data[i] = static_cast<float>(i);
+  f.args.row = 5;
+  CHECK(says(message_of([&] { step(Stream(), f.args); }), {"`row`", "found 5", "expected 0 to 4"}));
+  for (int i = 0; i < 160; ++i) REQUIRE(f.table.data[i] == static_cast<float>(i));
+  f.args.row = 3;
+  CHECK(message_of([&] { step(Stream(), f.args); }) == "no error");
+  CHECK(f.table.data[7] == 8.0F);
+}

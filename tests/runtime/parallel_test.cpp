@@ -1,4 +1,7 @@
 // Shares cover every partition once, small work stays on the calling thread, and exceptions come out on it.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <stdexcept>
@@ -128,6 +131,30 @@ TEST_CASE("OpenMP is sequential inside its guard and as before after it", "[para
     CHECK(worker_limit() == 1);
   }
   CHECK(worker_limit() == before);
+}
+
+TEST_CASE("a child of fork runs its partitions after its parent has run some", "[parallel]") {
+  const auto sum_of = [](i64 partitions) {
+    std::atomic<i64> total{0};
+    parallel_partitions(
+        partitions, 2,
+        [](void* context, i64 first, i64 last, int) {
+          for (i64 i = first; i < last; ++i) *static_cast<std::atomic<i64>*>(context) += i;
+        },
+        &total);
+    return total.load();
+  };
+  REQUIRE(sum_of(100) == 4950);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);  // ends a child that hangs
+    ::_exit(sum_of(100) == 4950 ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 }  // namespace tigon::runtime::test
