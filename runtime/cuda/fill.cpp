@@ -35,7 +35,7 @@ void fill_rows(cuda_c::Pointer target, std::int64_t rows, std::int64_t pitch, st
       const cuda_c::Pointer start = target + static_cast<cuda_c::Pointer>(row * pitch);
       for (unsigned half = 0; half < 2; ++half) {
         driver.check(
-            api.fill_rows_32_async(start + 4 * half, 8, static_cast<unsigned>(bits >> (32 * half)), 1, count, stream),
+            api.fill_rows_32_async(start + cuda_c::Pointer{4} * half, 8, static_cast<unsigned>(bits >> (32 * half)), 1, count, stream),
             "cuMemsetD2D32Async");
       }
     }
