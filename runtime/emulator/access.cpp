@@ -212,6 +212,10 @@ Mask access_global(Warp& warp, const Instruction& instruction, const Addresses& 
     const Region region{buffer->data, buffer->state.data(), &buffer->shadow, "", buffer->name};
     accessor.touch(region, offset, aligned, pointers);
     allowed |= aligned;
+    for (Mask touched = kind == AccessKind::prefetch ? 0 : aligned; touched != 0; touched &= touched - 1) {
+      const std::uint64_t at = offset[static_cast<unsigned>(std::countr_zero(touched))];
+      launch.counters.global_new_sectors += buffer->touch_sector(launch.first_gang, at, reads(kind), writes(kind));
+    }
   }
   if (kind != AccessKind::prefetch) {
     count_global(launch.counters, addresses, allowed, bytes, reads(kind), writes(kind), kind == AccessKind::atomic);

@@ -29,6 +29,7 @@ void Counters::add(const Counters& other) {
   global_requests += other.global_requests;
   global_sectors += other.global_sectors;
   global_ideal_sectors += other.global_ideal_sectors;
+  global_new_sectors += other.global_new_sectors;
   shared_requests += other.shared_requests;
   shared_wavefronts += other.shared_wavefronts;
   shared_ideal_wavefronts += other.shared_ideal_wavefronts;

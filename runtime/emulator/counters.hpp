@@ -23,6 +23,7 @@ struct Counters {
   std::uint64_t global_requests = 0;       // warp instructions that touch global memory
   std::uint64_t global_sectors = 0;        // distinct 32-byte segments, per warp instruction
   std::uint64_t global_ideal_sectors = 0;  // distinct bytes / 32, rounded up, per warp instruction
+  std::uint64_t global_new_sectors = 0;    // each that a launch reads once, and each that it writes once
   std::uint64_t shared_requests = 0;
   std::uint64_t shared_wavefronts = 0;  // passes over the 32 banks
   std::uint64_t shared_ideal_wavefronts = 0;

@@ -1,6 +1,9 @@
 // The symbols that a loader of libcuda or libcublasLt looks up by name; the rest is reached through cuGetProcAddress.
+// And what only an emulator can tell: counters and faults.
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "runtime/emulator/emulator.hpp"
 
@@ -67,4 +70,49 @@ TIGON_EXPORT int cublasLtMatmul(void* handle, void* operation, const void* alpha
                                 void* stream) {
   return call<int>("cublasLtMatmul", handle, operation, alpha, a, a_layout, b, b_layout, beta, c, c_layout, d, d_layout,
                    algorithm, workspace, workspace_bytes, stream);
+}
+
+// Counts of all launches since they were cleared; the host has waited for its streams. Returns 1 for a name that is
+// none of these. Sectors are 32-byte pieces of global memory that each warp's access asks for: no cache stands before
+// it.
+TIGON_EXPORT int tigon_emulator_counter(const char* name, std::uint64_t* value) {
+  using tigon::emulator::Counters;
+  using tigon::emulator::SpecialFunction;
+  struct Named {
+    std::string_view name;
+    std::uint64_t (*get)(const Counters&);
+  };
+  static constexpr Named all[] = {
+      {"launches", [](const Counters& c) { return c.launches; }},
+      {"warp_instructions", [](const Counters& c) { return c.warp_instructions; }},
+      {"global_bytes", [](const Counters& c) { return c.global_bytes(); }},
+      {"global_bytes_wide",  // of accesses that move 16 or more bytes per lane
+       [](const Counters& c) {
+         return c.global_loaded[4] + c.global_loaded[5] + c.global_stored[4] + c.global_stored[5];
+       }},
+      {"global_requests", [](const Counters& c) { return c.global_requests; }},
+      {"global_sectors", [](const Counters& c) { return c.global_sectors; }},
+      {"global_new_sectors", [](const Counters& c) { return c.global_new_sectors; }},
+      {"global_ideal_sectors", [](const Counters& c) { return c.global_ideal_sectors; }},
+      {"shared_requests", [](const Counters& c) { return c.shared_requests; }},
+      {"shared_wavefronts", [](const Counters& c) { return c.shared_wavefronts; }},
+      {"shared_ideal_wavefronts", [](const Counters& c) { return c.shared_ideal_wavefronts; }},
+      {"atomics", [](const Counters& c) { return c.atomics; }},
+      {"barriers", [](const Counters& c) { return c.barriers; }},
+      {"exponentials",
+       [](const Counters& c) { return c.special_functions[static_cast<std::size_t>(SpecialFunction::ex2)]; }},
+  };
+  for (const Named& named : all) {
+    if (named.name != name) continue;
+    *value = named.get(tigon::emulator::counters());
+    return 0;
+  }
+  return 1;
+}
+TIGON_EXPORT void tigon_emulator_clear_counters() { tigon::emulator::clear_counters(); }
+// What the checks found, a line each; valid until the thread's next call.
+TIGON_EXPORT const char* tigon_emulator_reports() {
+  thread_local std::string text;
+  text = tigon::emulator::reports_text();
+  return text.c_str();
 }

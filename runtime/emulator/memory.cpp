@@ -1,6 +1,7 @@
 // Device memory of the emulated GPU: allocations in an address space of their own, each exact in size, never reused.
 #include "runtime/emulator/memory.hpp"
 
+#include <bit>
 #include <cstring>
 
 namespace tigon::emulator {
@@ -75,8 +76,24 @@ std::uint64_t DeviceMemory::live_allocations() const {
   return count;
 }
 
+unsigned Buffer::touch_sector(std::uint64_t launch, std::uint64_t offset, bool reads, bool writes) {
+  constexpr unsigned shift = 5;
+  const std::uint64_t first = address >> shift;
+  if (sectors_of != launch) {
+    sectors_of = launch;
+    sectors.assign(((address + size - 1) >> shift) - first + 1, 0);
+  }
+  std::uint8_t& touched = sectors[((address + offset) >> shift) - first];
+  const auto added = static_cast<std::uint8_t>(((reads ? 1u : 0u) | (writes ? 2u : 0u)) & ~unsigned{touched});
+  touched = static_cast<std::uint8_t>(touched | added);
+  return static_cast<unsigned>(std::popcount(added));
+}
+
 void DeviceMemory::forget_stamps() {
-  for (const auto& [address, buffer] : buffers_) buffer->shadow.reset(buffer->size);
+  for (const auto& [address, buffer] : buffers_) {
+    buffer->shadow.reset(buffer->size);
+    buffer->sectors_of = 0;
+  }
 }
 
 }  // namespace tigon::emulator

@@ -24,10 +24,16 @@ struct Buffer {
   std::unique_ptr<std::uint8_t[]> storage;  // empty when the bytes are the host's (pinned memory)
   std::vector<std::uint8_t> state;
   Shadow shadow;
+  std::vector<std::uint8_t> sectors;  // 32-byte ones that the launch `sectors_of` touched: bit 0 read, bit 1 written
+  std::uint64_t sectors_of = 0;       // the launch's first gang
   bool freed = false;
   bool read_only = false;
   bool on_host = false;
   std::string name;
+
+  // Marks the sector of an aligned access as touched by the launch; returns how often it was not before: for reading,
+  // for writing.
+  unsigned touch_sector(std::uint64_t launch, std::uint64_t offset, bool reads, bool writes);
 };
 
 class DeviceMemory {

@@ -69,6 +69,13 @@ TEST_CASE("sectors of global memory") {
   counters = count("ld.global.u32 %r3, [%rd1];");
   CHECK(counters.global_sectors == 1);
   CHECK(counters.global_ideal_sectors == 1);
+
+  // Two halves of each sector, one after the other, and then a store to it.
+  counters = count(
+      "mad.lo.u64 %rd3, %rd2, 32, %rd1; ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%rd3];\n"
+      "ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%rd3+16]; st.global.u32 [%rd3], %r3;");
+  CHECK(counters.global_sectors == 3 * 32);
+  CHECK(counters.global_new_sectors == 2 * 32);
 }
 
 TEST_CASE("bank conflicts of shared memory") {
@@ -139,6 +146,8 @@ TEST_CASE("what a row kernel moves is what its algorithm says") {
   CHECK(counters.global_loaded[4] == 8 * 512 * 16 * 3);
   CHECK(counters.global_stored[4] == 8 * 512 * 16);
   CHECK(counters.global_sectors == 8 * 512 * 16 * 4 / 32 + 8);
+  // Past caches that hold everything: rows and weights read once, results written once, and the scales of all rows.
+  CHECK(counters.global_new_sectors == (8 + 1 + 8) * 512 * 16 / 32 + 1);
   CHECK(counters.wide_share() > 0.99);
 }
 
