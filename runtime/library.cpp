@@ -51,18 +51,6 @@ std::string expand_variables(const std::string& pattern) {
   return result;
 }
 
-std::vector<std::string> expand(const std::string& pattern) {
-  std::vector<std::string> paths;
-  const std::string expanded = expand_variables(pattern);
-  if (expanded.empty()) return paths;
-  glob_t found{};
-  if (::glob(expanded.c_str(), 0, nullptr, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
-  }
-  ::globfree(&found);
-  return paths;
-}
-
 // Equal versions keep their order. (std::stable_sort would do, but its buffer is deprecated in C++20.)
 void sort_newest_first(std::vector<std::string>& paths) {
   std::vector<std::pair<std::vector<int>, size_t>> keys;
@@ -81,7 +69,7 @@ std::vector<std::string> files_in(const std::string& folder, const LibraryReques
   std::vector<std::string> result;
   for (const std::string& pattern : request.files) {
     std::vector<std::string> matches;
-    for (const std::string& match : expand(folder + "/" + pattern)) append_unique(matches, real_path(match));
+    for (const std::string& match : existing_paths(folder + "/" + pattern)) append_unique(matches, real_path(match));
     sort_newest_first(matches);
     for (const std::string& match : matches) append_unique(result, match);
   }
@@ -92,7 +80,7 @@ std::vector<std::string> candidate_files(const LibraryRequest& request, LibraryS
   std::vector<std::string> result;
   for (const std::string& pattern : request.folders) {
     bool any = false;
-    for (const std::string& folder : expand(pattern)) {
+    for (const std::string& folder : existing_paths(pattern)) {
       for (const std::string& file : files_in(folder, request)) {
         append_unique(result, file);
         any = true;
@@ -287,6 +275,18 @@ std::vector<std::string> python_package_folders(const std::string& inside) {
     }
   }
   return folders;
+}
+
+std::vector<std::string> existing_paths(const std::string& pattern) {
+  std::vector<std::string> paths;
+  const std::string expanded = expand_variables(pattern);
+  if (expanded.empty()) return paths;
+  glob_t found{};
+  if (::glob(expanded.c_str(), 0, nullptr, &found) == 0) {
+    for (size_t i = 0; i < found.gl_pathc; ++i) paths.emplace_back(found.gl_pathv[i]);
+  }
+  ::globfree(&found);
+  return paths;
 }
 
 std::vector<int> version_in_name(const std::string& path) {

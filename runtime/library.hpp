@@ -73,6 +73,8 @@ struct LibraryRequest {
 // Opens with RTLD_LOCAL. On failure the library is empty and `search` says why.
 Library find_library(const LibraryRequest& request, LibrarySearch& search);
 
+// What a pattern finds: `*`, a leading `~` and `$VARIABLE` are expanded. Nothing where a variable is not set.
+std::vector<std::string> existing_paths(const std::string& pattern);
 // Folder patterns: the loader's usual folders with $LD_LIBRARY_PATH and conda's before them.
 std::vector<std::string> usual_folders();
 // `inside` (e.g. "nvidia/*/lib") below every site-packages folder of the usual Python installations.

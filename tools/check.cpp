@@ -4,7 +4,9 @@
 #include "codegen/plan/print.hpp"
 #include "dsl/passes.hpp"
 #include "dsl/reference/compare.hpp"
+#include "emulated.hpp"
 #include "paint.hpp"
+#include "runtime/cuda/driver.hpp"
 #include "tigon/error.hpp"
 #include "values.hpp"
 
@@ -58,7 +60,7 @@ void report(const std::string& output, const std::string& type, const dsl::Tenso
   if (!comparison.passed) out("      " + comparison.sentence + "\n");
 }
 
-void check_choice(const Choice& choice, std::uint64_t seed, Tally& tally) {
+void check_choice(const Choice& choice, std::uint64_t seed, const Stream& stream, Tally& tally) {
   const dsl::Graph& graph = *choice.graph;
   const dsl::EvaluateInputs inputs = ops::draw_inputs(*choice.entry, choice.op, graph, choice.extents, seed);
   std::vector<Tensor> memory;
@@ -66,11 +68,21 @@ void check_choice(const Choice& choice, std::uint64_t seed, Tally& tally) {
   for (const dsl::TensorValue& tensor : inputs.tensors) {
     memory.push_back(allocate(tensor.dtype, tensor.extents));
     fill(memory.back(), tensor.value);
+    if (stream.device().kind() != Device::Kind::cpu) memory.back() = to_device(stream, memory.back());
     in.push_back(memory.back().raw);
   }
   const std::shared_ptr<detail::CompiledCore> core = detail::compile_core(compile_request(choice));
   std::vector<detail::RawBuffer> results(graph.outputs.size());
-  const std::shared_ptr<void> owner = core->launch_pooled(Stream(), in, inputs.scalars, results);
+  std::shared_ptr<void> owner;
+  try {
+    owner = core->launch_pooled(stream, in, inputs.scalars, results);
+    stream.synchronize();
+  } catch (const Error& error) {
+    const std::string faults = emulated_faults();
+    if (faults.empty()) throw;
+    throw Error({.kind = ErrorKind::internal, .function = graph.name, .found = error.what(), .log = faults},
+                "the emulated device found faults in a kernel");
+  }
 
   const dsl::Graph prepared = dsl::prepare(graph, choice.extents, {.exact = choice.options.exact});
   const std::vector<dsl::TensorValue> expected = dsl::evaluate(prepared, inputs_for(prepared, graph, inputs));
@@ -82,34 +94,49 @@ void check_choice(const Choice& choice, std::uint64_t seed, Tally& tally) {
       throw Error({.kind = ErrorKind::internal, .function = graph.name, .argument = prepared.outputs[i].name},
                   "a pass made a result of its own");
     }
-    const std::vector<double> computed = read(results[static_cast<std::size_t>(at - graph.outputs.begin())]);
+    const detail::RawBuffer& result = results[static_cast<std::size_t>(at - graph.outputs.begin())];
+    const std::vector<double> computed =
+        result.device.kind() == Device::Kind::cpu ? read(result) : read(to_host(stream, result).raw);
     report(at->name, type_text(graph, at->dtype, at->axes), expected[i], computed, tally);
   }
 }
 
 }  // namespace
 
-int check(const Asked& asked, std::int64_t seed) {
+int check(const Asked& asked, std::int64_t seed, const std::string& device_name) {
   // A prime: vectors, tiles and partitions all have ragged ends.
   constexpr std::int64_t largest_default = 131;
   if (seed < 0) {
     throw Error({.argument = "--seed", .found = std::to_string(seed), .expected = "0 or more"}, "the seed is negative");
   }
-  require_runnable(asked.target);
+  const Device device = device_named(device_name);
+  const bool on_cpu = device.kind() == Device::Kind::cpu;
+  if (on_cpu) require_runnable(asked.target);
+  if (!on_cpu && asked.target != "cpu") {
+    throw Error({.argument = "--target",
+                 .found = asked.target + " with --device " + device_name,
+                 .cure = "Leave --target away: kernels are made for the device that they run on"},
+                "a device has one target");
+  }
   std::vector<Choice> choices;
   for (const bool gradient : {false, true}) {
     if (gradient && !choices.front().entry->has_gradient()) continue;
     Asked direction = asked;
     direction.gradient = gradient;
     choices.push_back(choose(direction, largest_default));
+    choices.back().options.device = device;
     // Values as doubles with bounds and marks, 17 bytes where 2 to 4 are stored.
     require_memory(choices.back(), argument_bytes(*choices.back().graph, choices.back().extents) * 9.5);
   }
   const Choice& forward = choices.front();
-  out(fmt::format("{} {} · {} · seed {}\n", asked.op, name(forward.op.dtype),
-                  extents_text(*forward.graph, forward.extents), seed));
+  // Made before anything is printed: it is what fails where there is no driver.
+  const Stream stream = on_cpu ? Stream() : Stream(device);
+  out(fmt::format(
+      "{} {} · {} · seed {}{}\n", asked.op, name(forward.op.dtype), extents_text(*forward.graph, forward.extents), seed,
+      on_cpu ? ""
+             : " · " + runtime::CudaDriver::get().device(device.ordinal()).name + (emulated() ? " (emulated)" : "")));
   Tally tally;
-  for (const Choice& choice : choices) check_choice(choice, static_cast<std::uint64_t>(seed), tally);
+  for (const Choice& choice : choices) check_choice(choice, static_cast<std::uint64_t>(seed), stream, tally);
   if (tally.wrong > 0) {
     out(paint(Colour::red, fmt::format("failed: {} of {} results outside their bounds", tally.wrong, tally.results)) +
         "\n");

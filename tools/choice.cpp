@@ -165,6 +165,21 @@ DType dtype_named(const std::string& text) {
       "there is no dtype of this name");
 }
 
+Device device_named(const std::string& text) {
+  if (text == "cpu") return Device::cpu();
+  if (text == "cuda") return Device::cuda();
+  if (text.starts_with("cuda:")) {
+    int ordinal = -1;
+    const auto [end, error] = std::from_chars(text.data() + 5, text.data() + text.size(), ordinal);
+    if (error == std::errc() && end == text.data() + text.size() && ordinal >= 0) return Device::cuda(ordinal);
+  }
+  throw Error({.argument = "--device",
+               .found = "`" + text + "`",
+               .expected = "cpu, cuda, or cuda: and a number",
+               .cure = runtime::suggestion(text, std::vector<std::string>{"cpu", "cuda"})},
+              "there is no such device");
+}
+
 ops::NamedExtents parse_axes(const std::vector<std::string>& texts) {
   ops::NamedExtents result;
   for (const std::string& text : texts) {
@@ -236,11 +251,12 @@ void set_target(const std::string& target) {
 
 void require_runnable(const std::string& target) {
   if (schedule::gpu_model(target)) {
-    throw Error({.kind = ErrorKind::device,
-                 .argument = "--target",
-                 .found = target,
-                 .cure = "Read its kernels with `tigon emit`, or run with --target cpu"},
-                "kernels for GPUs are planned and printed, not run");
+    throw Error(
+        {.kind = ErrorKind::device,
+         .argument = "--target",
+         .found = target,
+         .cure = "Read its kernels with `tigon emit`; `tigon check --device cuda` runs on the GPU that is there"},
+        "a target is planned for and printed, not run");
   }
   if (target != "cpu") return runtime::require_runnable(target, "--target");
   if (const auto name = runtime::target_override()) runtime::require_runnable(*name, "TIGON_CPU");

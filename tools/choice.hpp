@@ -26,6 +26,7 @@ detail::CompileRequest compile_request(const Choice& choice);
 
 const ops::OpEntry& op_named(const std::string& name);
 DType dtype_named(const std::string& name);
+Device device_named(const std::string& name);  // cpu, cuda, cuda:1
 ops::NamedExtents parse_axes(const std::vector<std::string>& texts);
 std::size_t parse_bytes(const std::string& text);  // "1GiB", "512 MB", "4096"
 // Makes this process compile for the target: "cpu" is this machine. Throws for one that does not exist.

@@ -30,8 +30,8 @@ struct Asked {
 int list_ops();
 int describe_op(const std::string& name);
 int explain(const Asked& asked, bool json);
-int emit(const Asked& asked, const std::string& what, const std::string& kernel);
-int check(const Asked& asked, std::int64_t seed);
+int emit(const Asked& asked, const std::string& what, const std::string& kernel, bool json);
+int check(const Asked& asked, std::int64_t seed, const std::string& device = "cpu");
 int bench(const Asked& asked, int runs, int threads);
 int cache_list();
 int cache_verify();

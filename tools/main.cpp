@@ -40,7 +40,7 @@ void op_options(CLI::App& command, Asked& asked, bool with_gradient) {
 // Everything the parser found, and what to call afterwards.
 struct CommandLine {
   Asked asked;
-  std::string name, what = "loops", kernel;
+  std::string name, what = "loops", kernel, device = "cpu";
   bool json = false;
   std::int64_t seed = 1;
   int runs = 15, threads = 0;
@@ -75,31 +75,44 @@ struct CommandLine {
         "times are the planner's prediction; `refused` says which fusions were not made.");
     explained->callback([this] { call = [this] { return explain(asked, json); }; });
 
-    CLI::App* emitted = app.add_subcommand("emit", "an op on its way to machine code: graph, plan, loop nests, LLVM");
+    CLI::App* emitted =
+        app.add_subcommand("emit", "an op on its way to machine code: graph, plan, loop nests, LLVM or CUDA");
     op_options(*emitted, asked, true);
-    emitted->add_option("--what", what, "graph, plan, loops, llvm, cuda or ptx")
+    emitted->add_option("--what", what, "graph, plan, loops or llvm; for a GPU: cuda, ptx, sass or resources")
         ->option_text("FORM")
         ->capture_default_str();
     emitted->add_option("--kernel", kernel, "only kernels whose name contains this")->option_text("TEXT");
+    emitted->add_flag("--json", json, "resources as JSON, for programs");
     emitted->footer(
         "examples:\n"
         "  tigon emit softmax --what graph\n"
         "  tigon emit softmax --gradient --what loops\n"
         "  tigon emit softmax --what cuda --target sm_90a\n"
-        "  tigon emit softmax --what llvm --target x86-64-v3 > softmax.ll\n\n"
+        "  tigon emit softmax --what llvm --target x86-64-v3 > softmax.ll\n"
+        "  tigon emit rms_norm --dtype bf16 --what resources --target sm_90a\n\n"
+        "ptx and resources need NVRTC; sass also nvdisasm or cuobjdump, which `tigon doctor` looks for. Nothing of it\n"
+        "needs a GPU. Resources are read from the machine code: threads, shared memory and barriers of a block;\n"
+        "registers, bytes of stack, of spills (stores / loads) and of all accesses to local memory of a thread. From\n"
+        "sm_90 on shared memory counts 1024 reserved bytes in. Wide loads and stores move 16 bytes of global "
+        "memory.\n\n"
         "TIGON_DUMP=folder makes any program write all of these for each function that it compiles.");
-    emitted->callback([this] { call = [this] { return emit(asked, what, kernel); }; });
+    emitted->callback([this] { call = [this] { return emit(asked, what, kernel, json); }; });
 
     CLI::App* checked = app.add_subcommand("check", "compiled results against the reference, forward and gradient");
     op_options(*checked, asked, false);
+    checked->add_option("--device", device, "where to run: cpu, cuda or cuda:1")
+        ->option_text("DEVICE")
+        ->capture_default_str();
     checked->add_option("--seed", seed, "of the random arguments")->option_text("NUMBER")->capture_default_str();
     checked->footer(
         "examples:\n"
         "  tigon check softmax\n"
-        "  tigon check cross_entropy --dtype bf16 --axes tokens=33,vocab=1000 --option smoothing=0.1\n\n"
+        "  tigon check cross_entropy --dtype bf16 --axes tokens=33,vocab=1000 --option smoothing=0.1\n"
+        "  tigon check rms_norm --device cuda\n"
+        "  TIGON_CUDA_DRIVER=emulated tigon check rms_norm --device cuda    where there is no GPU\n\n"
         "The reference evaluates in f64 and bounds the error of each element; error/allowed is the error as a\n"
         "share of twice that bound. Extents that are not given are small, since the reference is slow.");
-    checked->callback([this] { call = [this] { return check(asked, seed); }; });
+    checked->callback([this] { call = [this] { return check(asked, seed, device); }; });
 
     CLI::App* benched = app.add_subcommand("bench", "an op's time, beside a plain copy of the same bytes");
     op_options(*benched, asked, true);

@@ -6,9 +6,11 @@
 #include "codegen/plan/explain.hpp"
 #include "codegen/plan/print.hpp"
 #include "codegen/schedule/gpu.hpp"
+#include "disassembler.hpp"
 #include "dsl/passes.hpp"
 #include "dsl/print.hpp"
 #include "paint.hpp"
+#include "resources.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/nearest.hpp"
 #include "runtime/nvrtc/compiler.hpp"
@@ -29,6 +31,10 @@ plan::Plan planned(const Choice& choice, const std::string& target) {
     return runtime::plan_for_gpu(*choice.graph, choice.extents, *gpu, runtime::plan_options(choice.options, *gpu),
                                  choice.options.exact);
   return runtime::make_plan(*choice.graph, given_extents(choice), choice.options);
+}
+
+runtime::NvrtcBinary compiled(const cuda::CudaText& text, const std::string& architecture) {
+  return runtime::NvrtcCompiler::get().compile(text.text, text.symbol, {.architecture = architecture});
 }
 
 // The kernels whose names contain the text; all when it is empty.
@@ -60,16 +66,23 @@ int explain(const Asked& asked, bool json) {
   return exit_ok;
 }
 
-int emit(const Asked& asked, const std::string& what, const std::string& kernel) {
-  const std::vector<std::string> forms = {"graph", "plan", "loops", "llvm", "cuda", "ptx"};
+int emit(const Asked& asked, const std::string& what, const std::string& kernel, bool json) {
+  const std::vector<std::string> forms = {"graph", "plan", "loops", "llvm", "cuda", "ptx", "sass", "resources"};
   if (std::find(forms.begin(), forms.end(), what) == forms.end()) {
     throw Error({.argument = "--what",
                  .found = "`" + what + "`",
-                 .expected = "one of graph, plan, loops, llvm, cuda, ptx",
+                 .expected = fmt::format("one of {}", fmt::join(forms, ", ")),
                  .cure = runtime::suggestion(what, forms)},
                 "there is no such form");
   }
-  const bool for_gpu = what == "cuda" || what == "ptx";
+  if (json && what != "resources") {
+    throw Error({.argument = "--json",
+                 .found = "--what " + what,
+                 .expected = "--what resources",
+                 .cure = "`tigon explain --json` gives a plan as JSON"},
+                "this form is text only");
+  }
+  const bool for_gpu = what == "cuda" || what == "ptx" || what == "sass" || what == "resources";
   const std::string target = for_gpu && asked.target == "cpu" ? "h200" : asked.target;
   const bool gpu = schedule::gpu_model(target).has_value();
   if (for_gpu != gpu && (for_gpu || what == "llvm")) {
@@ -89,16 +102,32 @@ int emit(const Asked& asked, const std::string& what, const std::string& kernel)
     out(plan::print(plan));
     return exit_ok;
   }
+  const std::vector<const plan::Kernel*> kernels = kernels_named(plan, kernel);
+  if (what == "resources") {
+    const std::string architecture = schedule::gpu_model(target)->architecture;
+    KernelTable table;
+    for (const plan::Kernel* one : kernels) {
+      const cuda::CudaText text = runtime::cuda_text(*one);
+      const auto found = runtime::cubin_resources(compiled(text, architecture).cubin);
+      table.emplace_back(text.symbol, found.at(text.symbol));
+    }
+    out(json ? resources_json(table, architecture) : resources_text(table, architecture));
+    return exit_ok;
+  }
   bool first = true;
-  for (const plan::Kernel* one : kernels_named(plan, kernel)) {
+  for (const plan::Kernel* one : kernels) {
     if (!std::exchange(first, false)) out("\n");
     if (what == "loops") {
       out(loops::print(one->scheduled.nest));
     } else if (for_gpu) {
       const cuda::CudaText text = runtime::cuda_text(*one);
       const std::string architecture = schedule::gpu_model(target)->architecture;
-      out(what == "cuda" ? text.text
-                         : runtime::NvrtcCompiler::get().compile(text.text, text.symbol, {architecture}).ptx);
+      if (what == "cuda") {
+        out(text.text);
+      } else {
+        const runtime::NvrtcBinary binary = compiled(text, architecture);
+        out(what == "ptx" ? binary.ptx : disassemble(binary.cubin));
+      }
     } else {
       out(runtime::llvm_text(one->scheduled.nest, runtime::cpu_model().vector_bytes).text);
     }

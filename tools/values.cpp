@@ -60,7 +60,7 @@ std::vector<std::int64_t> extents_of(const std::vector<dsl::AxisId>& axes, const
   return result;
 }
 
-Tensor allocate(DType dtype, const std::vector<std::int64_t>& extents) {
+Tensor allocate(DType dtype, const std::vector<std::int64_t>& extents, Device device) {
   detail::RawBuffer raw;
   raw.dtype = dtype;
   raw.rank = static_cast<std::uint8_t>(extents.size());
@@ -71,7 +71,8 @@ Tensor allocate(DType dtype, const std::vector<std::int64_t>& extents) {
     stride *= std::max<std::int64_t>(extents[d], 1);
   }
   const auto bytes = static_cast<std::size_t>(element_count(raw) * size_of(dtype));
-  Tensor tensor{Storage(std::max<std::size_t>(bytes, 64)), raw};
+  Tensor tensor{Storage(std::max<std::size_t>(bytes, 64), device), raw};
+  tensor.raw.device = device;
   tensor.raw.pointer = tensor.memory.data();
   return tensor;
 }
@@ -104,6 +105,21 @@ std::vector<double> read(const detail::RawBuffer& raw) {
     }
   });
   return values;
+}
+
+Tensor to_device(const Stream& stream, const Tensor& tensor) {
+  const detail::RawBuffer& raw = tensor.raw;
+  Tensor there = allocate(raw.dtype, {raw.extents.begin(), raw.extents.begin() + raw.rank}, stream.device());
+  detail::copy_buffer(stream, there.raw, raw);
+  stream.synchronize();
+  return there;
+}
+
+Tensor to_host(const Stream& stream, const detail::RawBuffer& raw) {
+  Tensor here = allocate(raw.dtype, {raw.extents.begin(), raw.extents.begin() + raw.rank});
+  detail::copy_buffer(stream, here.raw, raw);
+  stream.synchronize();
+  return here;
 }
 
 }  // namespace tigon::tools

@@ -41,7 +41,7 @@ TEST_CASE("the examples work") {
       for (std::string word; words >> word;) arguments.push_back(word);
       const Ran ran = run_tigon(arguments);
       INFO(line << "\n" << ran.err);
-      CHECK(ran.code == 0);
+      CHECK((ran.code == 0 || (ran.code == 3 && contains(ran.err, "NVRTC was not found"))));
       ++tried;
     }
   }
