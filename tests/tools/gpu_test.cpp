@@ -1,5 +1,5 @@
-// The command's GPU side, without a GPU: what is found or missing, resources, machine code and checks on the emulated
-// device.
+// The command's GPU side, without a GPU: what is found or missing, resources, machine code, checks and counts on the
+// emulated device.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -202,4 +202,64 @@ TEST_CASE("a device that is not there is named, with the way around it") {
   const Ran two = run_tigon({"check", "softmax", "--device", "cuda", "--target", "sm_90a"}, emulated);
   CHECK(two.code == 2);
   CHECK(contains(two.err, "--target"));
+}
+
+TEST_CASE("bench counts what kernels do on the emulated device") {
+  if (!nvrtc_or_skip()) return;
+  const Ran ran = run_tigon({"bench", "--emulate", "softmax", "--axes", "tokens=8,vocab=1024", "--json"});
+  INFO(ran.out << ran.err);
+  REQUIRE(ran.code == 0);
+  const auto all = nlohmann::json::parse(ran.out);
+  CHECK(all["device"] == "NVIDIA H200");
+  REQUIRE(all["ops"].size() == 2);
+  const auto& forward = all["ops"][0];
+  CHECK(forward["op"] == "softmax");
+  CHECK(forward["dtype"] == "bf16");
+  CHECK(all["ops"][1]["op"] == "softmax gradient");
+  constexpr int row_bytes = 8 * 1024 * 2;
+  CHECK(forward["minimum_bytes"] == 2 * row_bytes);
+  CHECK(forward["moved_bytes"] == 2 * row_bytes);
+  CHECK(forward["asked_bytes"] == 2 * row_bytes);
+  CHECK(forward["wide_share"] == 1.0);
+  CHECK(forward["met"]["moved"] == true);
+  CHECK(forward["exponentials_per_element"] >= 1.0);
+  REQUIRE(forward["architectures"].size() == 6);
+  for (const auto& [name, needs] : forward["architectures"].items()) {
+    INFO(name);
+    CHECK(needs["kernels"] == 1);
+    CHECK(needs["registers"] > 8);
+    CHECK(needs["local_bytes"] == 0);
+  }
+}
+
+TEST_CASE("a bar that is not met is reported, and changes no exit code") {
+  if (!nvrtc_or_skip()) return;
+  // One kernel for each operation: intermediate values go through memory.
+  const std::vector<std::string> words = {"bench",  "--emulate",           "softmax",
+                                          "--axes", "tokens=8,vocab=1024", "--unfused"};
+  const Ran ran = run_tigon(words);
+  INFO(ran.out << ran.err);
+  CHECK(ran.code == 0);
+  const std::string forward = lines_with(ran.out, "softmax   ");
+  CHECK(contains(forward, "x SHORT"));
+  CHECK(contains(ran.out, " bars met"));
+  std::vector<std::string> with_json = words;
+  with_json.emplace_back("--json");
+  const auto all = nlohmann::json::parse(run_tigon(with_json).out);
+  CHECK(all["ops"][0]["met"]["moved"] == false);
+  CHECK(all["ops"][0]["moved_bytes"] > 1.5 * all["ops"][0]["minimum_bytes"].get<double>());
+}
+
+TEST_CASE("bench refuses what it cannot count") {
+  const Ran driver = run_tigon({"bench", "--emulate", "softmax"}, {{"TIGON_CUDA_DRIVER", "/nowhere/libcuda.so"}});
+  CHECK(driver.code == 3);
+  CHECK(contains(driver.err, "/nowhere/libcuda.so"));
+  CHECK(run_tigon({"bench", "--emulate", "softmaxx"}).code == 2);
+  CHECK(run_tigon({"bench", "--emulate", "--axes", "tokens=3"}).code == 2);
+  CHECK(run_tigon({"bench", "--emulate", "softmax", "--target", "h200"}).code == 2);
+  const Ran two = run_tigon({"bench", "softmax", "rope"});
+  CHECK(two.code == 2);
+  CHECK(contains(two.err, "2 ops"));
+  CHECK(run_tigon({"bench"}).code == 2);
+  CHECK(run_tigon({"bench", "softmax", "--json"}).code == 2);
 }
