@@ -77,7 +77,7 @@ void cublas(Findings& findings) {
   const runtime::LibrarySearch search = runtime::search_cublas();
   if (!search.found()) {
     attempts(findings, search);
-    findings.note("no usable cuBLASLt, so functions with matrix products do not run on a GPU", search.cure);
+    findings.note("no usable cuBLASLt: matrix products on a GPU become ordinary kernels of Tigon's own", search.cure);
     return;
   }
   findings.line("in use", search.path);

@@ -187,6 +187,38 @@ TEST_CASE("check runs on a CUDA device, forward and gradient") {
   CHECK(update.code == 0);
 }
 
+TEST_CASE("check tells a kernel that computes something else, and one that leaves its buffers") {
+  if (!nvrtc_or_skip()) return;
+  Folder folder;
+  const auto check = [&](const char* variable) {
+    Variables here = emulated;
+    here.emplace_back(variable, folder.path());
+    return run_tigon({"check", "swiglu", "--axes", "tokens=3,hidden=64", "--device", "cuda"}, here);
+  };
+  REQUIRE(check("TIGON_DUMP").code == 0);
+  std::string path;
+  for (const std::string& file : folder.files()) {
+    if (contains(file, "swiglu_y") && contains(file, ".cu")) path = folder.path() + "/" + file;
+  }
+  const std::string text = read_text(path);
+  const auto edit = [&](const std::string& from, const std::string& to) {
+    REQUIRE(contains(text, from));
+    std::string edited = text;
+    write_text(path, edited.replace(edited.find(from), from.size(), to));
+    return check("TIGON_OVERRIDE");
+  };
+  const Ran wrong = edit("sigmoid(gate_2)", "sigmoid(-gate_2)");
+  INFO(wrong.out << wrong.err);
+  CHECK(wrong.code == 1);
+  CHECK(contains(wrong.out, "FAILED"));
+  CHECK(contains(wrong.out, "1 of 3 results outside their bounds"));
+  const Ran beyond = edit("tokens_end = add", "tokens_end = 1 + add");
+  INFO(beyond.out << beyond.err);
+  CHECK(beyond.code == 4);
+  CHECK(contains(beyond.err, "the emulated device found faults in a kernel"));
+  CHECK(contains(beyond.err, "swiglu_y_f32_pointwise"));
+}
+
 TEST_CASE("a device that is not there is named, with the way around it") {
   const Ran none = run_tigon({"check", "softmax", "--device", "cuda"}, {{"TIGON_CUDA_DRIVER", "/nowhere/libcuda.so"}});
   CHECK(none.code == 3);
