@@ -53,16 +53,17 @@ Choice choose_case(const Asked& asked, std::string_view op, bool gradient, const
 std::vector<Choice> chosen(const Asked& asked, const std::vector<std::string>& ops) {
   std::vector<Choice> choices;
   if (ops.empty()) {
-    for (const Case& one : cases) choices.push_back(choose_case(asked, one.op, one.gradient, one.axes));
+    for (const Case& one : cases) {
+      if (one.gradient || !asked.gradient) choices.push_back(choose_case(asked, one.op, one.gradient, one.axes));
+    }
     return choices;
   }
   for (const std::string& op : ops) {
     std::string axes;
     for (const Case& one : cases) {
-      if (one.op == op) axes = one.axes;
+      if (one.op == op && one.gradient == asked.gradient) axes = one.axes;
     }
     choices.push_back(choose_case(asked, op, asked.gradient, axes));
-    if (!asked.gradient && choices.back().entry->has_gradient()) choices.push_back(choose_case(asked, op, true, axes));
   }
   return choices;
 }

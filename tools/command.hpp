@@ -33,7 +33,7 @@ int explain(const Asked& asked, bool json);
 int emit(const Asked& asked, const std::string& what, const std::string& kernel, bool json);
 int check(const Asked& asked, std::int64_t seed, const std::string& device = "cpu");
 int bench(const Asked& asked, int runs, int threads);
-// No ops: those that the quality bar names, each with its gradient.
+// No ops: those that the quality bar names, and their gradients.
 int bench_emulated(const Asked& asked, const std::vector<std::string>& ops, bool json);
 int cache_list();
 int cache_verify();
