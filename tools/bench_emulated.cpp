@@ -36,25 +36,30 @@ constexpr Case cases[] = {
     {"adamw", false, "elements=1048576", 0},
 };
 
-Choice choose_case(const Asked& asked, std::string_view op, bool gradient, const std::string& axes) {
+// An op at extents that are run, and at those that it is compiled for: the catalogue's, unless others are asked for.
+struct Chosen {
+  std::vector<Choice> run, compiled;
+};
+
+void choose_case(const Asked& asked, std::string_view op, bool gradient, const std::string& axes, Chosen& chosen) {
   Asked one = asked;
   one.op = op;
   one.gradient = gradient;
-  if (one.axes.empty() && !axes.empty()) one.axes = {axes};
   const ops::OpEntry& entry = op_named(one.op);
   const bool has_bf16 = std::find(entry.dtypes.begin(), entry.dtypes.end(), DType::bf16) != entry.dtypes.end();
   if (one.dtype.empty() && has_bf16) one.dtype = "bf16";
+  chosen.compiled.push_back(choose(one));
+  if (one.axes.empty() && !axes.empty()) one.axes = {axes};
   constexpr std::int64_t largest_default = 256;
-  Choice choice = choose(one, largest_default);
-  choice.options.device = Device::cuda();
-  return choice;
+  chosen.run.push_back(choose(one, largest_default));
+  chosen.run.back().options.device = Device::cuda();
 }
 
-std::vector<Choice> chosen(const Asked& asked, const std::vector<std::string>& ops) {
-  std::vector<Choice> choices;
+Chosen chosen(const Asked& asked, const std::vector<std::string>& ops) {
+  Chosen choices;
   if (ops.empty()) {
     for (const Case& one : cases) {
-      if (one.gradient || !asked.gradient) choices.push_back(choose_case(asked, one.op, one.gradient, one.axes));
+      if (one.gradient || !asked.gradient) choose_case(asked, one.op, one.gradient, one.axes, choices);
     }
     return choices;
   }
@@ -63,7 +68,7 @@ std::vector<Choice> chosen(const Asked& asked, const std::vector<std::string>& o
     for (const Case& one : cases) {
       if (one.op == op && one.gradient == asked.gradient) axes = one.axes;
     }
-    choices.push_back(choose_case(asked, op, asked.gradient, axes));
+    choose_case(asked, op, asked.gradient, axes, choices);
   }
   return choices;
 }
@@ -107,7 +112,7 @@ std::string table(const std::vector<Traffic>& all, const std::string& device) {
   text += "\n" + paint(Colour::bold, "registers of a thread, the most of an op's kernels") + "\n";
   text += fmt::format("  {:{}} ", "op", width);
   for (const char* architecture : architectures) text += fmt::format(" {:>9}", architecture);
-  text += "  spills\n";
+  text += "  spills         extents\n";
   for (const Traffic& one : all) {
     text += fmt::format("  {:{}} ", one.name, width);
     int most = 0;
@@ -115,7 +120,7 @@ std::string table(const std::vector<Traffic>& all, const std::string& device) {
       text += fmt::format(" {:>9}", needs.registers);
       most = std::max(most, needs.local_bytes);
     }
-    text += verdict(bars(one), "spills", fmt::format(" {:>5} B", most)) + "\n";
+    text += verdict(bars(one), "spills", fmt::format(" {:>5} B", most)) + "  " + one.compiled_extents + "\n";
   }
   std::string notes;
   for (const Traffic& one : all) {
@@ -156,6 +161,7 @@ std::string as_json(const std::vector<Traffic>& all, const std::string& device) 
                     {"exponentials_per_element", one.exponentials},
                     {"rows_read_again", one.rows_read_again},
                     {"has_matrix_products", one.has_products},
+                    {"compiled_extents", one.compiled_extents},
                     {"architectures", needs},
                     {"met", met}});
     if (one.needed_exponentials >= 0) list.back()["needed_exponentials_per_element"] = one.needed_exponentials;
@@ -179,9 +185,9 @@ int bench_emulated(const Asked& asked, const std::vector<std::string>& ops, bool
   ::setenv("TIGON_CUDA_DRIVER", "emulated", 0);  // or the path of one, where it is set
   const std::string device = runtime::CudaDriver::get().device(0).name;
   clear_emulated_counters();  // throws where the driver is a real one
-  const std::vector<Choice> choices = chosen(asked, ops);
+  const Chosen choices = chosen(asked, ops);
   std::vector<Traffic> all;
-  for (const Choice& choice : choices) {
+  for (const Choice& choice : choices.run) {
     require_memory(choice, argument_bytes(*choice.graph, choice.extents) * 16);  // doubles, both sides, shadows
     all.push_back(count_traffic(choice));
     for (const Case& one : cases) {
@@ -189,7 +195,7 @@ int bench_emulated(const Asked& asked, const std::vector<std::string>& ops, bool
         all.back().needed_exponentials = one.exponentials;
     }
   }
-  read_needs(choices, all);
+  read_needs(choices.compiled, all);
   out(json ? as_json(all, device) : table(all, device));
   return exit_ok;
 }

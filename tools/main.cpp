@@ -127,9 +127,14 @@ struct CommandLine {
     CLI::App* benched = app.add_subcommand("bench", "an op's time beside a plain copy; or its traffic, by emulation");
     benched->add_option("OP", ops, op_help)->option_text(" ");
     op_details(*benched, asked, true);
-    benched->add_option("--runs", runs, "how many runs to take the median of")->option_text("N")->capture_default_str();
-    benched->add_option("--threads", threads, "worker threads; OpenMP's own number otherwise")->option_text("N");
-    benched->add_flag("--emulate", emulate, "count what GPU kernels do instead; without OP, of a standard list of ops");
+    CLI::Option* run_count = benched->add_option("--runs", runs, "how many runs to take the median of")
+                                 ->option_text("N")
+                                 ->capture_default_str();
+    CLI::Option* thread_count =
+        benched->add_option("--threads", threads, "worker threads; OpenMP's own number otherwise")->option_text("N");
+    benched->add_flag("--emulate", emulate, "count what GPU kernels do instead; without OP, of a standard list of ops")
+        ->excludes(run_count)
+        ->excludes(thread_count);
     benched->add_flag("--json", json, "with --emulate: the same facts as JSON, for programs");
     benched->footer(
         "examples:\n"
@@ -141,8 +146,9 @@ struct CommandLine {
         "stores that runs between the op's runs. Above 100 % the op's data stayed in cache.\n\n"
         "--emulate needs NVRTC and no GPU. Bars: bytes at most 1.05 times the minimum, 95 % of them in accesses of 16\n"
         "bytes, bank conflicts below 5 %, exponentials as few as can be, no spills on six architectures. It is a\n"
-        "report: a bar that is not met (SHORT) changes no exit code. Ops run in bf16 where they have it, with extents\n"
-        "that take the emulator seconds; TIGON_EMULATED_GPU chooses the device.");
+        "report: a bar that is not met (SHORT) changes no exit code. Ops run in bf16 where they have it, at extents\n"
+        "that take the emulator seconds, and are compiled for registers and spills at the catalogue's.\n"
+        "TIGON_EMULATED_GPU chooses the device that counts.");
     benched->callback([this] {
       call = [this] {
         if (emulate) return bench_emulated(asked, ops, json);

@@ -134,6 +134,8 @@ Traffic count_traffic(const Choice& choice) {
 void read_needs(const std::vector<Choice>& choices, std::vector<Traffic>& all) {
   constexpr std::size_t per_op = architectures.size();
   const std::size_t count = choices.size() * per_op;
+  for (std::size_t i = 0; i < choices.size(); ++i)
+    all[i].compiled_extents = extents_text(*choices[i].graph, choices[i].extents);
   std::atomic<std::size_t> next{0};
   std::vector<std::exception_ptr> failures(count);
   const auto work = [&] {

@@ -20,7 +20,7 @@ struct KernelNeeds {
 };
 
 struct Traffic {
-  std::string name, dtype, extents;
+  std::string name, dtype, extents, compiled_extents;
   // Bytes: of the 32-byte sectors that warps ask for; of those that each launch touches, counted once for reading and
   // once for writing; of arguments and results once. Fills by the driver are in both of the first.
   double asked = 0, moved = 0, minimum = 0;
@@ -31,7 +31,7 @@ struct Traffic {
   double needed_exponentials = -1;  // -1: not known
   bool rows_read_again = false;     // as the plan says
   bool has_products = false;        // matrix products are the library's, and not counted
-  std::array<KernelNeeds, architectures.size()> needs{};
+  std::array<KernelNeeds, architectures.size()> needs{};  // at compiled_extents
 };
 
 struct Bar {

@@ -247,6 +247,8 @@ TEST_CASE("bench counts what kernels do on the emulated device") {
   const auto& forward = all["ops"][0];
   CHECK(forward["op"] == "softmax");
   CHECK(forward["dtype"] == "bf16");
+  CHECK(forward["extents"] == "tokens = 8, vocab = 1024");
+  CHECK(forward["compiled_extents"] == forward["extents"]);
   constexpr int row_bytes = 8 * 1024 * 2;
   CHECK(forward["minimum_bytes"] == 2 * row_bytes);
   CHECK(forward["moved_bytes"] == 2 * row_bytes);
@@ -284,6 +286,7 @@ TEST_CASE("bench refuses what it cannot count") {
   CHECK(driver.code == 3);
   CHECK(contains(driver.err, "/nowhere/libcuda.so"));
   CHECK(run_tigon({"bench", "--emulate", "softmaxx"}).code == 2);
+  CHECK(run_tigon({"bench", "--emulate", "softmax", "--runs", "3"}).code == 2);
   CHECK(run_tigon({"bench", "--emulate", "--axes", "tokens=3"}).code == 2);
   CHECK(run_tigon({"bench", "--emulate", "softmax", "--target", "h200"}).code == 2);
   const Ran two = run_tigon({"bench", "softmax", "rope"});
