@@ -2,6 +2,7 @@
 #include "dsl/build.hpp"
 
 #include "dsl/build_state.hpp"
+#include "dsl/printable.hpp"
 #include "dsl/scalar_table.hpp"
 
 namespace tigon::dsl {
@@ -83,7 +84,7 @@ std::string Builder::State::axis_names(AxisSet axes) const {
 }
 
 Builder::Builder(std::string name) : state_(std::make_unique<State>()) {
-  state_->graph.name = std::move(name);
+  state_->graph.name = printable_name(name);
   state_->graph.locations.emplace_back();
 }
 Builder::Builder(Graph graph) : state_(std::make_unique<State>()) {
@@ -110,20 +111,21 @@ const Graph& Builder::graph() const { return state_->graph; }
 
 Graph Builder::finish() && { return std::move(state_->graph); }
 
-AxisId Builder::axis(const void* tag, std::string_view name, std::int64_t fixed) {
+AxisId Builder::axis(const void* tag, std::string_view given_name, std::int64_t fixed) {
+  const std::string name = printable_name(given_name);
   std::vector<AxisInfo>& axes = state_->graph.axes;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const bool same = tag != nullptr ? axes[i].tag == tag : axes[i].tag == nullptr && axes[i].name == name;
     if (same && axes[i].fixed == fixed) return static_cast<AxisId>(i);
   }
   if (axes.size() >= max_axes) {
-    throw Error({.function = state_->graph.name, .axis = std::string(name)}, "a graph has at most 64 axes");
+    throw Error({.function = state_->graph.name, .axis = name}, "a graph has at most 64 axes");
   }
-  std::string unique(name);
+  std::string unique = name;
   const auto taken = [&] {
     return std::any_of(axes.begin(), axes.end(), [&](const AxisInfo& other) { return other.name == unique; });
   };
-  for (int ordinal = 2; taken(); ++ordinal) unique = std::string(name) + "'" + std::to_string(ordinal);
+  for (int ordinal = 2; taken(); ++ordinal) unique = name + "'" + std::to_string(ordinal);
   axes.push_back({unique, tag, fixed});
   return static_cast<AxisId>(axes.size() - 1);
 }
@@ -136,7 +138,7 @@ void Builder::relate(EqualRelation relation) {
 }
 
 void Builder::set_location(std::string_view file, int line) {
-  const SourceLocation location{std::string(file), line};
+  const SourceLocation location{printable_path(file), line};
   state_->location = static_cast<std::uint16_t>(find_or_add(state_->graph.locations, location));
 }
 
@@ -442,7 +444,7 @@ void Builder::name(NodeId node, std::string name) {
   const auto place = std::lower_bound(names.begin(), names.end(), node,
                                       [](const NamedNode& named, NodeId wanted) { return named.node < wanted; });
   if (place != names.end() && place->node == node) return;  // the first name stays
-  names.insert(place, {node, std::move(name)});
+  names.insert(place, {node, printable_name(name)});
 }
 
 }  // namespace tigon::dsl

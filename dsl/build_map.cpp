@@ -55,7 +55,7 @@ bool is_zero(const Graph& graph, NodeId id) {
 }
 
 NodeId Builder::constant(DType dtype, double value) {
-  if (dtype == DType::i32 || dtype == DType::i64) return integer(dtype, static_cast<std::int64_t>(value));
+  if (dtype == DType::i32 || dtype == DType::i64) return integer(dtype, nearest_integer(dtype, value));
   if (dtype == DType::boolean) value = value != 0 ? 1 : 0;
   if (dtype == DType::bf16) value = to_f32(to_bf16(static_cast<float>(value)));
   if (dtype == DType::f16) value = to_f32(to_f16(static_cast<float>(value)));

@@ -2,6 +2,7 @@
 #include "dsl/scalar_table.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "dsl/scalar_derivative.hpp"
 #include "tigon/error.hpp"
@@ -163,6 +164,15 @@ double derivative(ScalarOp op, int operand, std::span<const double> x) {
   const RealCalculus calculus;
   const double y = info(op).reference(x[0], x.size() > 1 ? x[1] : 0, x.size() > 2 ? x[2] : 0);
   return std::fabs(cotangent(calculus, op, operand, x, y, 1.0));
+}
+
+std::int64_t nearest_integer(DType dtype, double value) {
+  const double end = dtype == DType::i32 ? 2147483648.0 : 9223372036854775808.0;  // one past the largest
+  if (std::isnan(value)) return 0;
+  if (value >= end) {
+    return dtype == DType::i32 ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::int64_t>::max();
+  }
+  return static_cast<std::int64_t>(std::max(value, -end));
 }
 
 }  // namespace tigon::dsl

@@ -51,4 +51,7 @@ DType result_dtype(ScalarOp op, std::span<const DType> operands);
 // |d result / d operand| in f64, by the same rules as the gradient's nodes; 0 where the operation has no derivative.
 double derivative(ScalarOp op, int operand, std::span<const double> operands);
 
+// What a float becomes as an integer, in casts and in constants: cut towards zero, kept in the dtype's range; NaN is 0.
+std::int64_t nearest_integer(DType dtype, double value);
+
 }  // namespace tigon::dsl

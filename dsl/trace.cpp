@@ -74,6 +74,14 @@ dsl::AxisId Trace::axis(const AxisRef& axis) {
 }
 
 dsl::AxisId Trace::axis(const AxisRef& axis, std::int64_t extent) {
+  if (extent < -1) {
+    throw Error({.function = name_,
+                 .axis = std::string(axis.name),
+                 .found = std::to_string(extent),
+                 .expected = "0 or more",
+                 .cure = "Leave it out where the extent follows from others"},
+                "an axis is given a negative extent");
+  }
   if (extent < 0) return this->axis(axis);
   if (axis.fixed >= 0 && axis.fixed != extent) {
     throw Error({.function = name_,

@@ -1,6 +1,7 @@
 // Differentiates a traced function as a public request says.
 #include "dsl/differentiate.hpp"
 #include "dsl/graph.hpp"
+#include "dsl/printable.hpp"
 #include "tigon/detail/differentiated.hpp"
 #include "tigon/error.hpp"
 
@@ -29,13 +30,33 @@ void check_paths(const dsl::Graph& graph, const std::vector<std::string>& paths)
   }
 }
 
+// An option for a gradient that is not asked for would do nothing.
+void check_wanted(const dsl::Graph& graph, const GradientRequest& request, const std::string& path,
+                  std::string_view option) {
+  const bool wanted = std::any_of(graph.inputs.begin(), graph.inputs.end(), [&](const dsl::InputInfo& input) {
+    return takes(path, input.name) && std::any_of(request.wrt.begin(), request.wrt.end(),
+                                                  [&](const std::string& w) { return takes(w, input.name); });
+  });
+  if (wanted) return;
+  std::string names;
+  for (const std::string& w : request.wrt) names += (names.empty() ? "" : ", ") + w;
+  throw Error({.function = graph.name,
+               .argument = path,
+               .found = std::string(option),
+               .expected = "an argument of wrt: " + names,
+               .cure = "Name it in wrt<...> too, or leave the option out"},
+              "an option is given for a gradient that is not asked for");
+}
+
 dsl::DifferentiateOptions options_of(const dsl::Graph& graph, const GradientRequest& request) {
   check_paths(graph, request.wrt);
   check_paths(graph, request.accumulated);
+  for (const std::string& path : request.accumulated) check_wanted(graph, request, path, "grad_accumulate");
   dsl::DifferentiateOptions options;
   options.wrt = request.wrt;
   for (const PathDType& dtype : request.dtypes) {
     check_paths(graph, {dtype.path});
+    check_wanted(graph, request, dtype.path, "grad_dtype");
     options.gradient_dtypes.push_back({dtype.path, dtype.dtype});
   }
   return options;
@@ -50,7 +71,7 @@ std::vector<std::string> upstreams_of(const dsl::Graph& graph, std::vector<std::
 }
 
 GraphPointer finished(dsl::Graph graph, const std::string& name, const GradientRequest& request) {
-  graph.name = name;
+  graph.name = dsl::printable_name(name);
   for (dsl::OutputInfo& output : graph.outputs) {
     for (const std::string& path : request.accumulated) {
       if (takes(dsl::gradient_name(path), output.name)) output.mode = dsl::OutputMode::accumulate;

@@ -38,8 +38,9 @@ void refuse_scalar(const CompiledCore& core, std::size_t number) {
               "a scalar argument was not given");
 }
 
-void refuse_count(const CompiledCore& core, std::string_view what, std::size_t expected) {
+void refuse_count(const CompiledCore& core, std::string_view what, std::size_t found, std::size_t expected) {
   throw Error({.function = core.request().graph->name,
+               .found = std::to_string(found),
                .expected = std::to_string(expected),
                .cure = "Give the vectors the lengths that the shape given to compile had"},
               fmt::format("the arguments hold another number of {} than the function was compiled for", what));
@@ -64,8 +65,8 @@ std::span<RawBuffer> spare_buffers(int which, std::size_t count) {
   return std::span(buffers).first(count);
 }
 
-std::span<double> spare_scalars(std::size_t count) {
-  thread_local std::vector<double> spare;
+std::span<RawScalar> spare_scalars(std::size_t count) {
+  thread_local std::vector<RawScalar> spare;
   if (spare.size() < count) spare.resize(count);
   return std::span(spare).first(count);
 }

@@ -1,4 +1,5 @@
 // Turns a user's lambdas over scalars into a monoid's programs, and folds with it.
+#include "dsl/printable.hpp"
 #include "dsl/program.hpp"
 #include "dsl/scalar_table.hpp"
 #include "dsl/trace.hpp"
@@ -80,7 +81,7 @@ std::vector<dsl::NodeId> replay(dsl::Builder& build, const ScalarProgram& progra
       case ProgramValue::Kind::constant: {
         const DType dtype = dtype_of_class(value.value_class, element);
         const bool integer = !is_floating(dtype) && dtype != DType::boolean;
-        nodes.push_back(integer ? build.integer(dtype, static_cast<std::int64_t>(value.constant))
+        nodes.push_back(integer ? build.integer(dtype, dsl::nearest_integer(dtype, value.constant))
                                 : build.constant(dtype, value.constant));
         break;
       }
@@ -100,11 +101,12 @@ std::vector<dsl::NodeId> replay(dsl::Builder& build, const ScalarProgram& progra
 
 }  // namespace
 
-int finish_number(const dsl::Monoid& monoid, std::string_view name) {
+int finish_number(const dsl::Monoid& monoid, std::string_view given_name) {
+  const std::string name = dsl::printable_name(given_name);
   for (std::size_t i = 0; i < monoid.finishes.size(); ++i) {
     if (monoid.finishes[i].name == name) return static_cast<int>(i);
   }
-  throw Error({.function = monoid.name, .found = std::string(name)}, "the monoid has no finish of this name");
+  throw Error({.function = monoid.name, .found = name}, "the monoid has no finish of this name");
 }
 
 std::shared_ptr<UserMonoid> make_monoid(std::string name, int operands, std::span<const StateSlot> state,
@@ -115,7 +117,7 @@ std::shared_ptr<UserMonoid> make_monoid(std::string name, int operands, std::spa
     }
   }
   auto made = std::make_shared<UserMonoid>();
-  made->monoid.name = std::move(name);
+  made->monoid.name = dsl::printable_name(name);
   made->monoid.operand_count = operands;
   made->monoid.commutative = commutative;
   for (const StateSlot& slot : state) {
@@ -146,7 +148,14 @@ void Recording::merge(std::span<const Scalar> results) {
   state_->check();
 }
 
-void Recording::finish(std::string name, Scalar result) {
+void Recording::finish(std::string given_name, Scalar result) {
+  std::string name = dsl::printable_name(given_name);
+  for (const dsl::Finish& other : state_->monoid.monoid.finishes) {
+    if (other.name != name) continue;
+    throw Error(
+        {.function = state_->monoid.monoid.name, .argument = name, .cure = "Give each finish a name of its own"},
+        "two finishes of a monoid have one name");
+  }
   const ValueClass value_class = result.id() < 0 ? ValueClass::element : state_->class_of(result);
   state_->monoid.monoid.finishes.push_back(
       {std::move(name), value_class, state_->finished(std::span(&result, 1), std::span(&value_class, 1))});
@@ -175,8 +184,16 @@ void Recording::adjoint(std::span<const Scalar> results) {
 Value fold(const UserMonoid& monoid, std::span<const Value> operands, AxisRefs axes) {
   Trace& trace = current_trace("reduce");
   dsl::Builder& build = trace.builder();
-  if (monoid.monoid.lift.results.empty() || monoid.monoid.merge.results.empty() || monoid.monoid.finishes.empty()) {
-    throw Error({.function = monoid.monoid.name}, "the monoid lacks its lift, its merge or a finish");
+  const dsl::Monoid& law = monoid.monoid;
+  const std::string_view missing = law.lift.results.empty()    ? "lift"
+                                   : law.merge.results.empty() ? "merge"
+                                   : law.finishes.empty()      ? "finish"
+                                                               : "";
+  if (!missing.empty()) {
+    throw Error({.function = trace.name(),
+                 .argument = law.name,
+                 .cure = fmt::format("Write it: monoid<...>(...).{}(...)", missing)},
+                fmt::format("the monoid lacks its {}", missing));
   }
   const int number = build.monoid(monoid.monoid);
   if (!equal(build.graph().monoids[number], monoid.monoid)) {

@@ -1,4 +1,7 @@
 // The untyped half of the language, called by the templates of include/tigon: each makes nodes in the current trace.
+#include <cmath>
+#include <limits>
+
 #include "dsl/scalar_table.hpp"
 #include "dsl/trace.hpp"
 #include "tigon/error.hpp"
@@ -65,6 +68,51 @@ Pair two_finishes(const TypeRef& type, Value operand, AxisRefs axes, dsl::Builti
   return {trace.give(build.finish(state, first), type), trace.give(build.finish(state, second), type)};
 }
 
+// Of the dtypes without fractions.
+std::int64_t highest(DType dtype) {
+  if (dtype == DType::boolean) return 1;
+  return dtype == DType::i32 ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::int64_t>::max();
+}
+
+double largest(DType dtype) {
+  switch (dtype) {
+    case DType::f16:
+      return 65504;
+    case DType::bf16:
+      return to_f32(bf16{0x7f7f});
+    case DType::f32:
+      return std::numeric_limits<float>::max();
+    default:
+      return std::numeric_limits<double>::max();
+  }
+}
+
+// Integers and truth values exactly; floats round, but to no infinity.
+bool holds(DType dtype, double number) {
+  if (dtype == DType::boolean) return number == 0 || number == 1;
+  if (!is_floating(dtype)) {
+    const double end = dtype == DType::i32 ? 2147483648.0 : 9223372036854775808.0;  // 2^31, 2^63
+    return number >= -end && number < end && number == std::trunc(number);
+  }
+  if (!std::isfinite(number) || dtype == DType::f64) return true;
+  // Halfway between the largest number and the one that would follow it.
+  const double end = std::ldexp(2 - std::ldexp(1, -info(dtype).mantissa), dtype == DType::f16 ? 15 : 127);
+  return std::fabs(number) < end;
+}
+
+[[noreturn]] void refuse_number(Trace& trace, DType dtype, const std::string& number) {
+  const bool floating = is_floating(dtype);
+  throw Error({.function = trace.name(),
+               .found = number,
+               .expected = floating ? fmt::format("-{0} to {0}, or an infinity", largest(dtype))
+                           : dtype == DType::boolean
+                               ? std::string("0 or 1")
+                               : fmt::format("a whole number from {} to {}", -highest(dtype) - 1, highest(dtype)),
+               .cure = floating ? "Write an infinity, or compute in a wider dtype"
+                                : "Cast the tensor that it meets: cast<i64>(x) holds more, cast<f32>(x) fractions"},
+              fmt::format("a number is written that {} does not hold", name(dtype)));
+}
+
 dsl::IndexPolicy policy(IndexRule rule) {
   if (rule.kind == IndexRule::Kind::fill) return dsl::IndexPolicy::fill;
   return rule.kind == IndexRule::Kind::clamp ? dsl::IndexPolicy::clamp : dsl::IndexPolicy::checked;
@@ -74,14 +122,24 @@ dsl::IndexPolicy policy(IndexRule rule) {
 
 Value constant(DType dtype, double number) {
   Trace& trace = current_trace("constant");
+  if (!holds(dtype, number)) refuse_number(trace, dtype, fmt::format("{}", number));
   return trace.give(trace.builder().constant(dtype, number));
 }
 
 Value constant(DType dtype, std::int64_t number) {
   Trace& trace = current_trace("constant");
   dsl::Builder& build = trace.builder();
-  const bool is_number = is_floating(dtype) || dtype == DType::boolean;
-  return trace.give(is_number ? build.constant(dtype, static_cast<double>(number)) : build.integer(dtype, number));
+  if (is_floating(dtype)) return constant(dtype, static_cast<double>(number));
+  const std::int64_t high = highest(dtype), low = dtype == DType::boolean ? 0 : -high - 1;
+  if (number < low || number > high) refuse_number(trace, dtype, std::to_string(number));
+  return trace.give(build.integer(dtype, number));
+}
+
+Value constant(DType dtype, std::uint64_t number) {
+  if (is_floating(dtype)) return constant(dtype, static_cast<double>(number));
+  if (number > static_cast<std::uint64_t>(highest(dtype)))
+    refuse_number(current_trace("constant"), dtype, std::to_string(number));
+  return constant(dtype, static_cast<std::int64_t>(number));
 }
 
 Value iota(const AxisRef& axis) {
@@ -200,6 +258,9 @@ Value broadcast(Value operand, const TypeRef& type) {
 Value gather(const TypeRef& type, Value table, Value index, const AxisRef& axis, IndexRule rule) {
   Trace& trace = trace_of(table);
   const dsl::NodeId node = trace.carrying(table.node, axis);
+  const DType dtype = trace.builder().node(node).dtype;
+  if (rule.kind == IndexRule::Kind::fill && !holds(dtype, rule.value))
+    refuse_number(trace, dtype, fmt::format("{}", rule.value));
   return trace.give(trace.builder().gather(node, trace.use(index), trace.axis_of(node, axis), policy(rule), rule.value),
                     type);
 }

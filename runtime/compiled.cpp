@@ -53,11 +53,6 @@ struct Binding {
       : inputs(std::move(in)), outputs(std::move(out)), bound(std::move(program)) {}
 };
 
-// The axes of a result's buffer as its caller knows them.
-const std::vector<AxisId>& caller_axes(const dsl::OutputInfo& info) {
-  return info.declared.empty() ? info.axes : info.declared;
-}
-
 // Appends the strides of an axis' parts, as far as the plan has split it, given the stride of the whole.
 void append_strides(const plan::Plan& plan, const dsl::Extents& extents, const std::vector<AxisId>& axes, AxisId axis,
                     std::int64_t stride, Strides& strides) {
@@ -110,9 +105,10 @@ class CompiledFunction final : public detail::CompiledCore {
 
   [[nodiscard]] const DeviceProgram& program() const { return *program_; }
 
-  void launch(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+  void launch(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const detail::RawScalar> scalars,
               std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) override {
     check_stream(stream);
+    check_counts(*this, inputs, scalars, outputs);
     const Binding& binding = find(inputs, outputs);
     const std::size_t needed = needed_bytes(binding, inputs);
     if (workspace_bytes < needed || reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0 || workspace == nullptr) {
@@ -128,7 +124,9 @@ class CompiledFunction final : public detail::CompiledCore {
   }
 
   std::shared_ptr<void> launch_pooled(const Stream& stream, std::span<const RawBuffer> inputs,
-                                      std::span<const double> scalars, std::span<RawBuffer> outputs) override {
+                                      std::span<const detail::RawScalar> scalars,
+                                      std::span<RawBuffer> outputs) override {
+    check_counts(*this, inputs, scalars, outputs);
     const dsl::Extents extents = extents_of(inputs);
     const plan::Plan& plan = program_->plan();
     std::size_t bytes = 0;
@@ -199,8 +197,8 @@ class CompiledFunction final : public detail::CompiledCore {
   }
 
   // Of a guard: see runtime/index_guard.hpp.
-  std::int32_t count_wrong(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const double> scalars,
-                           void* workspace) {
+  std::int32_t count_wrong(const Stream& stream, std::span<const RawBuffer> inputs,
+                           std::span<const detail::RawScalar> scalars, void* workspace) {
     std::int32_t wrong = 0;
     const RawBuffer output{&wrong, DType::i32, 0, Device::cpu(), {}, {}};
     run(stream, find(inputs, {&output, 1}), inputs, scalars, {&output, 1}, workspace);
@@ -485,20 +483,20 @@ class CompiledFunction final : public detail::CompiledCore {
   }
 
   void run(const Stream& stream, const Binding& binding, std::span<const RawBuffer> inputs,
-           std::span<const double> scalars, std::span<const RawBuffer> outputs, void* workspace) {
+           std::span<const detail::RawScalar> scalars, std::span<const RawBuffer> outputs, void* workspace) {
     check_apart(binding, inputs, outputs, workspace);
     const plan::Plan& plan = program_->plan();
     constexpr std::size_t on_stack = 256;
     std::array<void*, on_stack> few;
-    std::array<double, 64> few_scalars;
+    std::array<detail::RawScalar, 64> few_scalars;
     const std::size_t count = plan.inputs.size() + plan.outputs.size();
     thread_local std::vector<void*> many;  // grows once for functions with more buffers
-    thread_local std::vector<double> many_scalars;
+    thread_local std::vector<detail::RawScalar> many_scalars;
     if (count > on_stack && many.size() < count) many.resize(count);
     if (plan.scalars.size() > few_scalars.size() && many_scalars.size() < plan.scalars.size())
       many_scalars.resize(plan.scalars.size());
     void** pointers = count > on_stack ? many.data() : few.data();
-    double* numbers = plan.scalars.size() > few_scalars.size() ? many_scalars.data() : few_scalars.data();
+    detail::RawScalar* numbers = plan.scalars.size() > few_scalars.size() ? many_scalars.data() : few_scalars.data();
     for (std::size_t i = 0; i < plan.inputs.size(); ++i)
       pointers[i] = inputs[static_cast<std::size_t>(input_at_[i])].pointer;
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
@@ -517,7 +515,8 @@ class CompiledFunction final : public detail::CompiledCore {
   }
 
   // Looks for the index in the function as it was traced, whose arguments bear the user's names.
-  [[noreturn]] void refuse_indices(std::span<const RawBuffer> inputs, std::span<const double> scalars) const {
+  [[noreturn]] void refuse_indices(std::span<const RawBuffer> inputs,
+                                   std::span<const detail::RawScalar> scalars) const {
     const dsl::Graph& graph = *request().graph;
     std::vector<const RawBuffer*> given;
     dsl::Extents extents(graph.axes.size(), -1);
@@ -533,9 +532,9 @@ class CompiledFunction final : public detail::CompiledCore {
         if (graph.axes[axis].tag == entry.axis.tag && extents[axis] < 0) extents[axis] = entry.high;
       }
     }
-    std::vector<double> numbers;
+    std::vector<detail::RawScalar> numbers;
     for (const int at : positions(names_of(graph.scalars), request().scalars))
-      numbers.push_back(at == absent ? 0 : scalars[static_cast<std::size_t>(at)]);
+      numbers.push_back(at == absent ? detail::RawScalar{} : scalars[static_cast<std::size_t>(at)]);
     refuse_index(graph, {dsl::resolve_extents(graph, std::move(extents)), given, numbers});
   }
 
@@ -563,6 +562,7 @@ namespace tigon::detail {
 
 std::shared_ptr<CompiledCore> compile_core(CompileRequest request) {
   runtime::check_environment();
+  runtime::check_ranks(*request.graph);
   const Device wanted = request.options.device;
   const Device device = wanted.kind() == Device::Kind::best ? Device::best() : wanted;
   const std::uint64_t before = runtime::kernel_cache().counters().compiled;

@@ -169,7 +169,7 @@ class IndexSearch {
       case NodeKind::input:
         return element(graph_.inputs[n.payload], arguments_.inputs[n.payload], point);
       case NodeKind::scalar:
-        return rounded(n.dtype, arguments_.scalars[n.payload]);
+        return read_element(n.dtype, reinterpret_cast<const std::byte*>(&arguments_.scalars[n.payload].bits));
       case NodeKind::constant: {
         const dsl::Constant& constant = graph_.constants[n.payload];
         const bool whole = n.dtype == DType::i32 || n.dtype == DType::i64;

@@ -10,7 +10,7 @@ namespace tigon::runtime {
 struct IndexArguments {
   dsl::Extents extents;                              // of the graph's axes
   std::span<const detail::RawBuffer* const> inputs;  // by graph input; null: the launch has none
-  std::span<const double> scalars;                   // by graph scalar
+  std::span<const detail::RawScalar> scalars;        // by graph scalar
 };
 
 // Evaluates the indices of the graph's checked lookups and throws Error{usage} for the first that is out of range,

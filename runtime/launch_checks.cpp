@@ -147,4 +147,29 @@ bool overlap(const RawBuffer& a, const RawBuffer& b) {
   return offset < width_a || offset + width_b > pitch;
 }
 
+void check_counts(const detail::CompiledCore& core, std::span<const RawBuffer> inputs,
+                  std::span<const detail::RawScalar> scalars, std::span<const RawBuffer> outputs) {
+  const detail::CompileRequest& asked = core.request();
+  if (inputs.size() != asked.inputs.size()) detail::refuse_count(core, "buffers", inputs.size(), asked.inputs.size());
+  if (scalars.size() != asked.scalars.size())
+    detail::refuse_count(core, "scalars", scalars.size(), asked.scalars.size());
+  if (outputs.size() != asked.outputs.size())
+    detail::refuse_count(core, "results", outputs.size(), asked.outputs.size());
+}
+
+void check_ranks(const dsl::Graph& graph) {
+  const auto check = [&](const std::string& name, const std::vector<dsl::AxisId>& axes) {
+    if (axes.size() <= static_cast<std::size_t>(detail::max_rank)) return;
+    throw Error({.kind = ErrorKind::usage,
+                 .function = graph.name,
+                 .argument = name,
+                 .found = fmt::format("{} axes", axes.size()),
+                 .expected = fmt::format("at most {}", detail::max_rank),
+                 .cure = "Merge some of them; a gradient that saves such a value for later is had with vjp instead"},
+                "a tensor that memory holds has too many axes");
+  };
+  for (const dsl::InputInfo& input : graph.inputs) check(input.name, input.axes);
+  for (const dsl::OutputInfo& output : graph.outputs) check(output.name, caller_axes(output));
+}
+
 }  // namespace tigon::runtime

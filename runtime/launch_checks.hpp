@@ -37,4 +37,15 @@ Bytes bytes_of(const detail::RawBuffer& buffer);
 // Whether two buffers may have a byte in common. Columns of one matrix, whose spans interleave, do not.
 bool overlap(const detail::RawBuffer& a, const detail::RawBuffer& b);
 
+// The axes of a result's buffer as its caller knows them.
+inline const std::vector<dsl::AxisId>& caller_axes(const dsl::OutputInfo& info) {
+  return info.declared.empty() ? info.axes : info.declared;
+}
+
+// A launch's spans have the lengths of the request's lists, and no argument or result has more axes than a buffer
+// holds; values in between may.
+void check_counts(const detail::CompiledCore& core, std::span<const detail::RawBuffer> inputs,
+                  std::span<const detail::RawScalar> scalars, std::span<const detail::RawBuffer> outputs);
+void check_ranks(const dsl::Graph& graph);
+
 }  // namespace tigon::runtime

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "dsl/scalar_table.hpp"
+
 namespace tigon::runtime {
 using dsl::AxisId;
 using dsl::AxisSet;
@@ -144,7 +146,7 @@ class Preparer {
       result.cells[cells.slot_cell(s)] = static_cast<std::uint64_t>(value);
     }
     for (std::uint32_t s = 0; s < nest.scalars.size(); ++s) {
-      result.scalars.push_back({cells.scalar_cell(s), launch.scalars[s], nest.scalars[s].dtype});
+      result.scalars.push_back({cells.scalar_cell(s), launch.scalars[s]});
     }
     result.work_ns = launch.predicted_ns * scale(launch, context);
     ++result_.launches;
@@ -277,10 +279,10 @@ std::uint64_t scalar_bits(DType dtype, double value) {
       put(static_cast<std::uint8_t>(value != 0));
       break;
     case DType::i32:
-      put(static_cast<std::int32_t>(value));
+      put(static_cast<std::int32_t>(dsl::nearest_integer(dtype, value)));
       break;
     case DType::i64:
-      put(static_cast<std::int64_t>(value));
+      put(dsl::nearest_integer(dtype, value));
       break;
     case DType::f16:
       put(to_f16(static_cast<float>(value)));
@@ -321,10 +323,17 @@ std::byte* patched_address(const PreparedPlan& prepared, const PointerPatch& pat
   return base;
 }
 
-void patch_scalars(const PreparedLaunch& launch, std::span<const double> scalars, const ChunkOrigins& origins,
-                   std::uint64_t* cells) {
+std::vector<detail::RawScalar> raw_scalars(const std::vector<dsl::ScalarInfo>& scalars,
+                                           std::span<const double> values) {
+  std::vector<detail::RawScalar> raw;
+  for (std::size_t i = 0; i < values.size(); ++i) raw.push_back({scalar_bits(scalars.at(i).dtype, values[i])});
+  return raw;
+}
+
+void patch_scalars(const PreparedLaunch& launch, std::span<const detail::RawScalar> scalars,
+                   const ChunkOrigins& origins, std::uint64_t* cells) {
   for (const OriginPatch& patch : launch.origins) cells[patch.cell] = static_cast<std::uint64_t>(origins[patch.axis]);
-  for (const ScalarPatch& patch : launch.scalars) cells[patch.cell] = scalar_bits(patch.dtype, scalars[patch.scalar]);
+  for (const ScalarPatch& patch : launch.scalars) cells[patch.cell] = scalars[patch.scalar].bits;
 }
 
 }  // namespace tigon::runtime

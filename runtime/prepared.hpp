@@ -9,6 +9,7 @@
 
 #include "codegen/plan/plan.hpp"
 #include "runtime/matmul_layout.hpp"
+#include "tigon/detail/compiled.hpp"
 
 namespace tigon::runtime {
 
@@ -19,7 +20,7 @@ using Strides = std::vector<std::int64_t>;
 struct LaunchArguments {
   std::span<void* const> inputs;
   std::span<void* const> outputs;
-  std::span<const double> scalars;
+  std::span<const detail::RawScalar> scalars;
   void* workspace = nullptr;  // workspace_bytes(), aligned to 64
 };
 
@@ -40,7 +41,6 @@ struct OriginPatch {
 struct ScalarPatch {
   std::uint32_t cell = 0;
   std::uint32_t scalar = 0;
-  DType dtype = DType::f32;
 };
 
 struct PreparedLaunch {
@@ -97,8 +97,10 @@ struct PreparedPlan {
 PreparedPlan prepare_plan(const plan::Plan& plan, dsl::Extents extents, const std::vector<Strides>& input_strides,
                           const std::vector<Strides>& output_strides);
 
-// The bits of a number as a cell of a parameter block, or an element in memory, holds them.
+// The bits of a number as a cell of a parameter block, or an element in memory, holds them. An integer is cut towards
+// zero and kept in its range; NaN is 0.
 std::uint64_t scalar_bits(DType dtype, double value);
+std::vector<detail::RawScalar> raw_scalars(const std::vector<dsl::ScalarInfo>& scalars, std::span<const double> values);
 
 using ChunkOrigins = std::array<std::int64_t, dsl::max_axes>;
 
@@ -133,7 +135,7 @@ void run_steps(const std::vector<PreparedStep>& steps, ChunkOrigins& origins, De
 }
 
 // Writes what a launch changes into a copy of its parameter block.
-void patch_scalars(const PreparedLaunch& launch, std::span<const double> scalars, const ChunkOrigins& origins,
-                   std::uint64_t* cells);
+void patch_scalars(const PreparedLaunch& launch, std::span<const detail::RawScalar> scalars,
+                   const ChunkOrigins& origins, std::uint64_t* cells);
 
 }  // namespace tigon::runtime

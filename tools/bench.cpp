@@ -13,6 +13,7 @@
 #include "paint.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/cpu/parallel.hpp"
+#include "runtime/prepared.hpp"
 #include "tigon/error.hpp"
 #include "values.hpp"
 
@@ -88,12 +89,13 @@ std::vector<double> drawn_values(const Choice& choice, std::size_t input, std::i
   return ops::draw_inputs(*choice.entry, choice.op, one, extents, 1 + input).tensors[0].value;
 }
 
-std::vector<double> drawn_scalars(const Choice& choice) {
+std::vector<detail::RawScalar> drawn_scalars(const Choice& choice) {
   dsl::Graph none;
   none.name = choice.graph->name;
   none.axes = choice.graph->axes;
   none.scalars = choice.graph->scalars;
-  return ops::draw_inputs(*choice.entry, choice.op, none, choice.extents, 1).scalars;
+  return runtime::raw_scalars(none.scalars,
+                              ops::draw_inputs(*choice.entry, choice.op, none, choice.extents, 1).scalars);
 }
 
 double matmul_flops(const std::vector<plan::StepFact>& steps) {
@@ -145,7 +147,7 @@ int bench(const Asked& asked, int runs, int threads) {
     std::memset(memory.back().memory.data(), 0, memory.back().memory.bytes());
     results.push_back(memory.back().raw);
   }
-  const std::vector<double> scalars = drawn_scalars(choice);
+  const std::vector<detail::RawScalar> scalars = drawn_scalars(choice);
   const Storage workspace(std::max<std::size_t>(core->workspace_bytes(in), 64));
   PlainCopy copy(static_cast<std::size_t>(half) / 4096 * 4096);
   const Stream stream;

@@ -7,6 +7,7 @@
 #include "emulated.hpp"
 #include "paint.hpp"
 #include "runtime/cuda/driver.hpp"
+#include "runtime/prepared.hpp"
 #include "tigon/error.hpp"
 #include "values.hpp"
 
@@ -75,7 +76,7 @@ void check_choice(const Choice& choice, std::uint64_t seed, const Stream& stream
   std::vector<detail::RawBuffer> results(graph.outputs.size());
   std::shared_ptr<void> owner;
   try {
-    owner = core->launch_pooled(stream, in, inputs.scalars, results);
+    owner = core->launch_pooled(stream, in, runtime::raw_scalars(graph.scalars, inputs.scalars), results);
     stream.synchronize();
   } catch (const Error& error) {
     const std::string faults = emulated_faults();

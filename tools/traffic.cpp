@@ -15,6 +15,7 @@
 #include "runtime/nvrtc/compiler.hpp"
 #include "runtime/nvrtc/resources.hpp"
 #include "runtime/nvrtc/text.hpp"
+#include "runtime/prepared.hpp"
 #include "tigon/error.hpp"
 #include "traffic.hpp"
 #include "values.hpp"
@@ -111,7 +112,8 @@ Traffic count_traffic(const Choice& choice) {
   const plan::PlanFacts facts = plan::facts_of(runtime::plan_of(*core));
   std::vector<detail::RawBuffer> results(graph.outputs.size());
   clear_emulated_counters();
-  const std::shared_ptr<void> owner = core->launch_pooled(stream, in, inputs.scalars, results);
+  const std::shared_ptr<void> owner =
+      core->launch_pooled(stream, in, runtime::raw_scalars(graph.scalars, inputs.scalars), results);
   stream.synchronize();
   if (const std::string faults = emulated_faults(); !faults.empty()) {
     throw Error({.kind = ErrorKind::internal, .function = graph.name, .log = faults},

@@ -179,7 +179,8 @@ nlohmann::ordered_json measure(const Case& one, const Stream& stream, const GpuT
   none.name = graph->name;
   none.axes = graph->axes;
   none.scalars = graph->scalars;
-  const std::vector<double> scalars = ops::draw_inputs(entry, choice, none, extents, 1).scalars;
+  const std::vector<detail::RawScalar> scalars =
+      runtime::raw_scalars(none.scalars, ops::draw_inputs(entry, choice, none, extents, 1).scalars);
   const Storage workspace(std::max<std::size_t>(core->workspace_bytes(in), 64), stream.device());
   const double time =
       timer.median_of(runs, [&] { core->launch(stream, in, scalars, results, workspace.data(), workspace.bytes()); });

@@ -154,7 +154,12 @@ Printer::Pending Printer::conversion(const Instruction& i) {
   // 16-bit floats pass through f32.
   if (is_16_bit_float(from) && to != DType::f32) as(DType::f32);
   if (is_16_bit_float(to) && from != DType::f32 && !is_16_bit_float(from)) as(DType::f32);
-  as(to);
+  if (!is_floating(to) && is_floating(from)) {
+    const DType source = is_16_bit_float(from) ? DType::f32 : from;
+    value.text = fmt::format("{}({})", function_for(to == DType::i32 ? "to_int" : "to_i64", source, used_), value.text);
+  } else {
+    as(to);
+  }
   value.precedence = by_nothing;
   return value;
 }

@@ -121,6 +121,19 @@ T floor_rem(T a, T b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 )"},
+    // Towards zero, out of range to the nearest integer; what the machine makes of NaN differs from type to type.
+    {"to_int", "", R"(
+int to_int(float x) { return __float2int_rz(x); }  // NaN to 0
+)"},
+    {"to_int64", "", R"(
+int to_int(double x) { return x == x ? __double2int_rz(x) : 0; }
+)"},
+    {"to_i64", "i64", R"(
+i64 to_i64(float x) { return x == x ? __float2ll_rz(x) : 0; }
+)"},
+    {"to_i6464", "i64", R"(
+i64 to_i64(double x) { return x == x ? __double2ll_rz(x) : 0; }
+)"},
     {"rsqrt", "", ""},  // CUDA has it for f32
     {"rsqrt64", "", R"(
 double rsqrt64(double x) { return 1.0 / sqrt(x); }
@@ -172,6 +185,8 @@ struct Function {
 };
 
 constexpr Function functions[] = {
+    {"to_int", "to_int", "to_int", "to_int", true},
+    {"to_i64", "to_i64", "to_i64", "to_i64", true},
     {"tigon_sqrt", "sqrtf", "sqrt", ""},
     {"tigon_rsqrt", "rsqrtf", "rsqrt64", "rsqrt", true},
     {"tigon_exp", "expf", "exp", ""},

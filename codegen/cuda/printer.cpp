@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "codegen/cuda/printer_state.hpp"
+#include "dsl/printable.hpp"
 #include "tigon/error.hpp"
 
 namespace tigon::cuda {
@@ -62,6 +63,7 @@ std::string Printer::unique(const std::string& hint) {
   }
   while (!base.empty() && base.back() == '_') base.pop_back();
   if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base = "v" + base;
+  if (base.size() > dsl::longest_name) base.resize(dsl::longest_name);
   if (is_reserved(base) || is_function(base)) base += "_value";
   const auto free = [&](const std::string& name) {
     return std::none_of(taken_.begin(), taken_.end(), [&](const auto& scope) { return scope.count(name) != 0; });

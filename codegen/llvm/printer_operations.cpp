@@ -274,6 +274,29 @@ void Printer::print_division(const Instruction& i) {
   finish(s, select(zero, number(0), either));
 }
 
+// Towards zero, out of range to the nearest integer, NaN to 0. fptosi by itself is poison for those, so it is given 0
+// in their place; llvm.fptosi.sat says the same, but x86 gets it one lane at a time.
+void Printer::print_to_integer(Spelling s, const Type& from, const std::string& value) {
+  const DType to = s.type.dtype;
+  const std::string of = type_text(from), integers = type_text(s.type);
+  const std::string truth = type_text({DType::boolean, from.lanes});
+  const double end = to == DType::i32 ? 2147483648.0 : 9223372036854775808.0;  // one past the largest
+  const std::int64_t largest =
+      to == DType::i32 ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::int64_t>::max();
+  const auto compare = [&](std::string_view predicate, double bound) {
+    return temporary(s, fmt::format("fcmp {} {} {}, {}", predicate, of, value, constant(from, bound, 0)));
+  };
+  const auto select = [&](const std::string& type, const std::string& c, const std::string& yes,
+                          const std::string& no) {
+    return fmt::format("select {} {}, {} {}, {} {}", truth, c, type, yes, type, no);
+  };
+  const std::string above = compare("oge", end), below = compare("olt", -end), fits = compare("olt", end);
+  const std::string kept = temporary(s, select(of, fits, value, constant(from, 0, 0)));
+  const std::string raised = temporary(s, select(of, below, constant(from, -end, 0), kept));
+  const std::string whole = temporary(s, fmt::format("fptosi {} {} to {}", of, raised, integers));
+  finish(s, select(integers, above, constant(s.type, 0, largest), whole));
+}
+
 void Printer::print_cast(const Instruction& i) {
   const auto lanes = i.type.lanes;
   Spelling s{text(i.result), 0, i.type};
@@ -307,7 +330,8 @@ void Printer::print_cast(const Instruction& i) {
         step = convert(from == DType::f64 ? "fptrunc" : "sitofp", next);
       }
     } else if (is_floating(from)) {
-      step = convert(is_floating(to) ? (to == DType::f64 ? "fpext" : "fptrunc") : "fptosi", to);
+      if (!is_floating(to)) return print_to_integer(s, {from, lanes}, value);
+      step = convert(to == DType::f64 ? "fpext" : "fptrunc", to);
     } else {
       step = convert(is_floating(to) ? "sitofp" : to == DType::i64 ? "sext" : "trunc", to);
     }

@@ -58,6 +58,7 @@ class Printer {
   void print_float(const lower::Instruction& i);
   void print_whole(const lower::Instruction& i);
   void print_division(const lower::Instruction& i);
+  void print_to_integer(Spelling s, const lower::Type& from, const std::string& value);
   void print_cast(const lower::Instruction& i);
   // Each writes one line and returns the new name; the last line of an instruction takes the result's.
   std::string temporary(Spelling& s, const std::string& right);

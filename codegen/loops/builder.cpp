@@ -123,7 +123,7 @@ ExprId NestBuilder::number(DType dtype, double value) {
   Expr expr;
   expr.dtype = dtype;
   if (is_whole(dtype))
-    expr.integer = static_cast<std::int64_t>(value);
+    expr.integer = dsl::nearest_integer(dtype, value);
   else
     expr.number = value;
   return make(expr, {});

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "dsl/printable.hpp"
 #include "dsl/scalar_table.hpp"
 
 namespace tigon::lower {
@@ -121,7 +122,7 @@ ValueId Emitter::entry_value(Code code) {
 
 ValueId Emitter::number(Type type, double value) {
   if (is_floating(type.dtype)) return constant(type, value, 0);
-  return constant(type, 0.0, static_cast<std::int64_t>(value));
+  return constant(type, 0.0, type.dtype == DType::boolean ? value != 0 : dsl::nearest_integer(type.dtype, value));
 }
 
 ValueId Emitter::broadcast(ValueId value, int lanes) {
@@ -330,6 +331,7 @@ void settle_names(Lowered& lowered) {
       base +=
           (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ? c : '_';
     if (base.empty() || (base[0] >= '0' && base[0] <= '9')) base = "v" + base;
+    if (base.size() > dsl::longest_name) base.resize(dsl::longest_name);
     int& count = taken[base];
     std::string result = count == 0 ? base : fmt::format("{}.{}", base, count);
     while (count != 0 && taken.count(result) != 0) result = fmt::format("{}.{}", base, ++count);

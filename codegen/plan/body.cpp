@@ -311,7 +311,11 @@ Step Body::launch_step(const Work& work, const std::vector<const Cluster*>& clus
 
   for (const int output : schedule::unsafe_in_place(pieces.request, device_)) {
     const auto at = static_cast<std::size_t>(output);
-    const std::string& name = pieces.request.graph.outputs[at].name;
+    // The piece's own names may bear numbers, where an input has the same.
+    const auto& results = work.graph->outputs;
+    const auto result =
+        std::find_if(results.begin(), results.end(), [&](const auto& info) { return info.node == sinks[at]; });
+    const std::string& name = result != results.end() ? result->name : pieces.request.graph.outputs[at].name;
     if (work.graph->node(work.overwrites.at(sinks[at])).kind != dsl::NodeKind::input) {
       // A sum made in the target's own memory turns out to be read elsewhere too: the target is copied there at the
       // end.

@@ -24,6 +24,18 @@ constexpr Index<rank> dense_strides(const Index<rank>& extents) {
   return strides;
 }
 
+namespace detail {
+// Of a list in braces, which names every extent: one that is left out would be 0.
+template <int rank, std::size_t count>
+constexpr tigon::Index<rank> index_of(const std::int64_t (&list)[count]) {
+  static_assert(count == static_cast<std::size_t>(rank),
+                "tigon: a buffer takes one extent, and one stride, for each axis of its signature, outermost first.");
+  tigon::Index<rank> index{};
+  for (std::size_t i = 0; i < index.size() && i < count; ++i) index[i] = list[i];
+  return index;
+}
+}  // namespace detail
+
 // Null means absent, which only maybe<...> slots may be.
 template <class S>
 class Buffer {
@@ -32,16 +44,33 @@ class Buffer {
   using Plain = typename detail::Signature<S>::plain;
   using dtype = typename detail::Signature<S>::dtype;
   static constexpr int rank = detail::Signature<S>::axes::size;
+  static_assert((detail::check_stored<detail::Signature<S>>(), true));
 
   Buffer() = default;
   Buffer(dtype* pointer, const Index<rank>& shape, Device where = Device::cpu())
       : Buffer(pointer, shape, dense_strides<rank>(shape), where) {}
   Buffer(dtype* pointer, const Index<rank>& shape, const Index<rank>& pitch, Device where = Device::cpu())
       : data(pointer), extents(shape), strides(pitch), device(where) {}
+  template <std::size_t count>
+  Buffer(dtype* pointer, const std::int64_t (&shape)[count], Device where = Device::cpu())
+      : Buffer(pointer, detail::index_of<rank>(shape), where) {}
+  template <std::size_t count, std::size_t strided>
+  Buffer(dtype* pointer, const std::int64_t (&shape)[count], const std::int64_t (&pitch)[strided],
+         Device where = Device::cpu())
+      : Buffer(pointer, detail::index_of<rank>(shape), detail::index_of<rank>(pitch), where) {}
   template <class T>
-    requires(!std::is_same_v<S, T> && std::is_same_v<typename detail::Signature<T>::plain, Plain>)
-  Buffer(const Buffer<T>& other)
-      : data(other.data), extents(other.extents), strides(other.strides), device(other.device) {}
+    requires(!std::is_same_v<S, T>)
+  Buffer(const Buffer<T>& other) {
+    constexpr bool same = std::is_same_v<typename detail::Signature<T>::plain, Plain>;
+    static_assert(same,
+                  "tigon: a buffer is given where one of other axes, another order of axes or another dtype goes.");
+    if constexpr (same) {
+      data = other.data;
+      extents = other.extents;
+      strides = other.strides;
+      device = other.device;
+    }
+  }
 
   explicit operator bool() const { return data != nullptr; }
   [[nodiscard]] detail::RawBuffer raw() const {
@@ -168,6 +197,11 @@ Owned<S> allocate(const Index<Buffer<S>::rank>& extents, Device device = Device:
   const auto storage = std::make_shared<Storage>(bytes, device);
   auto* data = static_cast<typename Buffer<S>::dtype*>(storage->data());
   return {Buffer<typename Buffer<S>::Plain>(data, extents, storage->device()), storage};
+}
+
+template <class S, std::size_t count>
+Owned<S> allocate(const std::int64_t (&extents)[count], Device device = Device::cpu()) {
+  return allocate<S>(detail::index_of<Buffer<S>::rank>(extents), device);
 }
 
 // Copies every element, between devices as well: in the stream's order, which is of the device (on one of both sides).

@@ -13,7 +13,7 @@ class Packed {
   Packed(const CompiledCore& core, int which, std::size_t buffers, std::size_t scalars)
       : core_(core),
         buffers_(buffers <= on_stack ? std::span<RawBuffer>(few_).first(buffers) : spare_buffers(which, buffers)),
-        scalars_(scalars <= on_stack ? std::span<double>(few_scalars_).first(scalars) : spare_scalars(scalars)) {}
+        scalars_(scalars <= on_stack ? std::span<RawScalar>(few_scalars_).first(scalars) : spare_scalars(scalars)) {}
   template <class Slots>
   Packed(const CompiledCore& core, int which, std::size_t buffers, std::size_t scalars, const Slots& slots)
       : Packed(core, which, buffers, scalars) {
@@ -28,42 +28,46 @@ class Packed {
       if constexpr (requires { slot.raw(); }) {
         // The gradient of a host number has a place in the struct and none in a launch.
         if constexpr (!Signature<typename std::remove_cvref_t<decltype(slot)>::tigon_slot>::is_scalar) {
-          if (buffer_count_ == buffers_.size()) refuse_count(core_, "buffers", buffers_.size());
-          buffers_[buffer_count_++] = slot.raw();
+          put_buffer(slot.raw());
         }
       } else {
-        if (scalar_count_ == scalars_.size()) refuse_count(core_, "scalars", scalars_.size());
-        if (!slot.given) refuse_scalar(core_, scalar_count_);
-        scalars_[scalar_count_++] = static_cast<double>(slot.value);
+        if (scalar_count_ < scalars_.size()) {
+          if (!slot.given) refuse_scalar(core_, scalar_count_);
+          scalars_[scalar_count_] = raw_scalar(slot.value);
+        }
+        ++scalar_count_;
       }
     };
     visit_slots(slots, put);
     return *this;
   }
   Packed& add(std::span<const RawBuffer> more) {
-    for (const RawBuffer& buffer : more) {
-      if (buffer_count_ == buffers_.size()) refuse_count(core_, "buffers", buffers_.size());
-      buffers_[buffer_count_++] = buffer;
-    }
+    for (const RawBuffer& buffer : more) put_buffer(buffer);
     return *this;
   }
   [[nodiscard]] std::span<RawBuffer> buffers() const {
-    if (buffer_count_ != buffers_.size()) refuse_count(core_, "buffers", buffers_.size());
+    if (buffer_count_ != buffers_.size()) refuse_count(core_, "buffers", buffer_count_, buffers_.size());
     return buffers_;
   }
   [[nodiscard]] std::span<RawBuffer> room() const { return buffers_; }
-  [[nodiscard]] std::span<double> scalars() const {
-    if (scalar_count_ != scalars_.size()) refuse_count(core_, "scalars", scalars_.size());
+  [[nodiscard]] std::span<RawScalar> scalars() const {
+    if (scalar_count_ != scalars_.size()) refuse_count(core_, "scalars", scalar_count_, scalars_.size());
     return scalars_;
   }
 
  private:
+  // What is too much is counted, and refused when the spans are asked for.
+  void put_buffer(const RawBuffer& buffer) {
+    if (buffer_count_ < buffers_.size()) buffers_[buffer_count_] = buffer;
+    ++buffer_count_;
+  }
+
   static constexpr std::size_t on_stack = 32;
   const CompiledCore& core_;
   std::array<RawBuffer, on_stack> few_;
-  std::array<double, on_stack> few_scalars_;
+  std::array<RawScalar, on_stack> few_scalars_;
   std::span<RawBuffer> buffers_;
-  std::span<double> scalars_;
+  std::span<RawScalar> scalars_;
   std::size_t buffer_count_ = 0;
   std::size_t scalar_count_ = 0;
 };

@@ -29,6 +29,7 @@ namespace detail {
 template <FixedString Path, class D>
 void add_option(GradientRequest& request, GradDType<Path, D>) {
   static_assert(is_dtype<D>, "tigon: unknown dtype: use one of bool, i32, i64, f16, bf16, f32, f64.");
+  static_assert(is_floating(dtype_v<D>), "tigon: a gradient is a float: grad_dtype takes f16, bf16, f32 or f64.");
   request.dtypes.push_back({std::string(Path.view()), dtype_v<D>});
 }
 template <FixedString... Path>

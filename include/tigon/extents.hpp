@@ -28,6 +28,13 @@ Extents extents(detail::RangeOf<A>... ranges) {
   return {detail::GivenExtent{detail::axis_ref<A>(), ranges.low, ranges.high}...};
 }
 
+template <class... A, class... Given>
+  requires(sizeof...(Given) != sizeof...(A))
+Extents extents(const Given&...) {
+  static_assert(sizeof...(Given) == sizeof...(A), "tigon: extents<...> takes one extent, or from_to, for each axis.");
+  return {};
+}
+
 inline namespace literals {
 constexpr std::size_t operator""_KiB(unsigned long long n) { return n << 10; }
 constexpr std::size_t operator""_MiB(unsigned long long n) { return n << 20; }

@@ -66,6 +66,7 @@ A trace_arguments(FunctionTrace& trace, const Prototype& shape) {
   visit_pairs(args, shape, copy);
   auto declare = [&trace](const std::string& path, auto& slot) {
     using S = Signature<typename std::remove_cvref_t<decltype(slot)>::tigon_slot>;
+    check_stored<S>();
     const auto make = [&] { return trace.input(path, type_ref<typename S::plain>(), S::is_scalar); };
     if constexpr (S::optional) {
       if (slot) slot = Tensor<typename S::plain>(make());
@@ -82,6 +83,7 @@ template <class Results>
 void trace_results(FunctionTrace& trace, const Results& results) {
   auto declare = [&trace](const std::string& path, const auto& slot) {
     using S = Signature<typename std::remove_cvref_t<decltype(slot)>::tigon_slot>;
+    check_stored<S>();
     const auto give = [&](Value value) {
       trace.output(path, value, type_ref<typename S::plain>(), S::output, S::shares);
     };
@@ -150,13 +152,32 @@ Function<Args, R> make_function(std::string name, F body, R (F::*)(const Args<Te
 }
 }  // namespace detail
 
+namespace detail {
+// The call operator of a body, R(Args<Tensor>) const.
+template <class Call>
+inline constexpr bool is_body_call = false;
+template <class F, template <template <class> class> class Args, class R>
+inline constexpr bool is_body_call<R (F::*)(Args<Tensor>) const> = true;
+template <class F, template <template <class> class> class Args, class R>
+inline constexpr bool is_body_call<R (F::*)(const Args<Tensor>&) const> = true;
+template <class F, template <template <class> class> class Args, class R>
+inline constexpr bool is_body_call<R (F::*)(Args<Tensor>) const noexcept> = true;
+template <class F, template <template <class> class> class Args, class R>
+inline constexpr bool is_body_call<R (F::*)(const Args<Tensor>&) const noexcept> = true;
+}  // namespace detail
+
 // `body` takes one argument struct over Tensor, by value or const reference; its type is written out, not auto.
 template <class F>
 auto function(std::string name, F body, const detail::Location& location = detail::Location::current()) {
   static_assert(
       requires { &F::operator(); },
       "tigon: function takes a lambda whose argument type is written out: [](Args<Tensor> in) { ... }.");
-  return detail::make_function(std::move(name), std::move(body), &F::operator(), location);
+  static_assert(
+      detail::is_body_call<decltype(&F::operator())>,
+      "tigon: function takes a lambda, not a mutable one, over one struct made by TIGON_ARGS, by value or const "
+      "reference: [](const Args<Tensor>& in) { ... }.");
+  if constexpr (detail::is_body_call<decltype(&F::operator())>)
+    return detail::make_function(std::move(name), std::move(body), &F::operator(), location);
 }
 
 }  // namespace tigon

@@ -30,6 +30,8 @@ auto at(const T& table, const I& index, IndexRule rule = checked,
 template <class A, class Part, detail::TensorLike T, detail::Operand I>
 auto slice(const T& x, const I& start, std::int64_t length = -1,
            const detail::Location& location = detail::Location::current()) {
+  static_assert(!detail::contains<Part, detail::Remove<detail::AxesOf<T>, detail::List<A>>>,
+                "tigon: slice<A, Part>: the tensor already has the axis Part.");
   detail::set_location(location);
   const Tensor<i64(Part)> position(detail::sized_iota(detail::axis_ref<Part>(), length));
   return at<A>(x, position + start, checked, location);
@@ -45,6 +47,8 @@ auto shift(const T& x, const I& by, double value = 0, const detail::Location& lo
 template <class A, class Padded, detail::TensorLike T>
 auto pad(const T& x, std::int64_t before, double value = 0, std::int64_t padded_extent = -1,
          const detail::Location& location = detail::Location::current()) {
+  static_assert(!detail::contains<Padded, detail::Remove<detail::AxesOf<T>, detail::List<A>>>,
+                "tigon: pad<A, Padded>: the tensor already has the axis Padded.");
   detail::set_location(location);
   const Tensor<i64(Padded)> position(detail::sized_iota(detail::axis_ref<Padded>(), padded_extent));
   return at<A>(x, position - before, fill(value), location);
@@ -61,6 +65,9 @@ template <class Whole, class First, class Second, detail::TensorLike T, detail::
 auto concat(const T& x, const U& y, const detail::Location& location = detail::Location::current()) {
   static_assert(std::is_same_v<detail::DTypeOf<T>, detail::DTypeOf<U>>,
                 "tigon: concat joins two tensors of one dtype; cast one.");
+  static_assert(!detail::contains<Whole, detail::Remove<detail::AxesOf<T>, detail::List<First>>> &&
+                    !detail::contains<Whole, detail::Remove<detail::AxesOf<U>, detail::List<Second>>>,
+                "tigon: concat<Whole, First, Second>: a tensor already has the axis Whole.");
   const auto position = iota<Whole>(location);
   const auto border = extent<First>(location);
   const auto first = at<First>(x, position, fill(0), location);
@@ -71,6 +78,7 @@ auto concat(const T& x, const U& y, const detail::Location& location = detail::L
 namespace detail {
 template <class A, class S>
 auto stacked(const Tensor<S>* parts, std::int64_t count, const Location& location) {
+  static_assert(!contains<A, AxesOf<Tensor<S>>>, "tigon: stack<A>: the tensors already have the axis A.");
   set_location(location);
   const Tensor<i64(A)> position(sized_iota(axis_ref<A>(), count));
   using D = DTypeOf<Tensor<S>>;

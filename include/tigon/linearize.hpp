@@ -10,7 +10,7 @@ namespace tigon {
 class Saved {
  public:
   std::vector<detail::RawBuffer> arguments;
-  std::vector<double> scalars;
+  std::vector<detail::RawScalar> scalars;
   std::vector<detail::RawBuffer> values;
   std::shared_ptr<void> owner;
 };
@@ -65,6 +65,8 @@ class CompiledBackward {
     in.add(std::span<const detail::RawBuffer>(saved.arguments));
     in.add(std::span<const detail::RawBuffer>(saved.values));
     in.add(upstream);
+    const std::size_t scalars = core_->request().scalars.size();
+    if (saved.scalars.size() != scalars) detail::refuse_count(*core_, "scalars", saved.scalars.size(), scalars);
     const detail::Packed out(*core_, 1, core_->request().outputs.size(), 0);
     const std::shared_ptr<void> owner = core_->launch_pooled(stream, in.buffers(), saved.scalars, out.room());
     Args<Gradient> gradients = detail::no_gradients<Args>(shape_);

@@ -67,7 +67,7 @@ auto silu(const T& x, const detail::Location& location = detail::Location::curre
   return x * detail::unary<detail::Floating<detail::DTypeOf<T>>, ScalarOp::sigmoid>(x);
 }
 
-// Rounds to another dtype; the one way to narrow.
+// Rounds to another dtype; the one way to narrow. A float becomes an integer towards zero, kept in its range, NaN 0.
 template <class D, detail::TensorLike T>
 auto cast(const T& x, const detail::Location& location = detail::Location::current()) {
   static_assert(detail::is_dtype<D>, "tigon: unknown dtype: use one of bool, i32, i64, f16, bf16, f32, f64.");

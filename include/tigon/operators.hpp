@@ -117,6 +117,35 @@ auto operator+(const T& a) {
   return a;
 }
 
+namespace detail {
+template <class T>
+inline constexpr bool may_be_absent = false;
+template <class S>
+inline constexpr bool may_be_absent<Tensor<maybe<S>>> = true;
+template <class L, class R>
+concept AbsentOperands = (may_be_absent<L> && (may_be_absent<R> || Operand<R>)) || (Operand<L> && may_be_absent<R>);
+}  // namespace detail
+
+#define TIGON_REFUSE_ABSENT(op)                                                                                   \
+  template <class L, class R>                                                                                     \
+    requires detail::AbsentOperands<L, R>                                                                         \
+  auto operator op(const L&, const R&) {                                                                          \
+    static_assert(std::is_void_v<L>,                                                                              \
+                  "tigon: this tensor may be absent; test it first: if (in.bias) y = y + *in.bias; or or_else."); \
+  }
+TIGON_REFUSE_ABSENT(+)
+TIGON_REFUSE_ABSENT(-)
+TIGON_REFUSE_ABSENT(*)
+TIGON_REFUSE_ABSENT(/)
+TIGON_REFUSE_ABSENT(%)
+TIGON_REFUSE_ABSENT(<)
+TIGON_REFUSE_ABSENT(<=)
+TIGON_REFUSE_ABSENT(>)
+TIGON_REFUSE_ABSENT(>=)
+TIGON_REFUSE_ABSENT(==)
+TIGON_REFUSE_ABSENT(!=)
+#undef TIGON_REFUSE_ABSENT
+
 // `x += y` is `x = x + y`: the axes and the dtype must stay what they are.
 template <class S, detail::Operand R>
 Tensor<S>& operator+=(Tensor<S>& a, const R& b) {

@@ -9,6 +9,7 @@ namespace detail {
 
 template <class T, class... A>
 constexpr void check_reduced() {
+  static_assert(sizeof...(A) > 0, "tigon: name the axes to reduce over: sum<Tokens>(x).");
   static_assert((is_axis<A> && ...), "tigon: an axis is a type derived from tigon::axis<\"name\">.");
   static_assert(is_subset<List<A...>, AxesOf<T>>, "tigon: this reduces over an axis that the tensor does not have.");
   static_assert(all_different<List<A...>>, "tigon: an axis is reduced over twice.");
@@ -51,6 +52,7 @@ TIGON_REDUCTION(all, detail::Truth)
 // The contraction sum<K...>(a * b), accumulated in f32.
 template <class... K, detail::TensorLike L, detail::TensorLike R>
 auto dot(const L& a, const R& b, const detail::Location& location = detail::Location::current()) {
+  static_assert(sizeof...(K) > 0, "tigon: name the axes to contract over: dot<Hidden>(x, weight).");
   static_assert(detail::is_subset<detail::List<K...>, detail::Union<detail::AxesOf<L>, detail::AxesOf<R>>>,
                 "tigon: this contracts over an axis that neither tensor has.");
   detail::set_location(location);
@@ -112,6 +114,7 @@ auto softmax(const T& x, const detail::Location& location = detail::Location::cu
 // The mean of the elements where the mask holds; 0, with gradient 0, where it holds nowhere.
 template <class... A, detail::TensorLike T, detail::TensorLike M>
 auto masked_mean(const T& x, const M& mask, const detail::Location& location = detail::Location::current()) {
+  static_assert(sizeof...(A) > 0, "tigon: name the axes to reduce over: masked_mean<Tokens>(x, mask).");
   static_assert(detail::is_truth<M>, "tigon: the mask of masked_mean is a boolean tensor; compare first.");
   const auto total = sum<A...>(where(mask, x, 0, location), location);
   const auto count = sum<A...>(broadcast<A...>(mask, location), location);

@@ -91,10 +91,23 @@ void Tensor<maybe<S>>::refuse() {
   detail::refuse_absent("an absent tensor was read; test it first: if (in.bias) y = y + *in.bias;");
 }
 
-// A rank-0 tensor out of a number of the host that is fixed when tracing.
-template <class D>
-Tensor<D()> number(double value) {
-  return Tensor<D()>(detail::constant(dtype_v<D>, value));
+namespace detail {
+template <Number N>
+Value constant_of(DType dtype, N number) {
+  if constexpr (std::is_floating_point_v<N>) {
+    return constant(dtype, static_cast<double>(number));
+  } else if constexpr (std::is_unsigned_v<N>) {
+    return constant(dtype, static_cast<std::uint64_t>(number));
+  } else {
+    return constant(dtype, static_cast<std::int64_t>(number));
+  }
+}
+}  // namespace detail
+
+// A rank-0 tensor out of a number of the host that is fixed when tracing; an Error if the dtype does not hold it.
+template <class D, detail::Number N>
+Tensor<D()> number(N value) {
+  return Tensor<D()>(detail::constant_of(dtype_v<D>, value));
 }
 
 }  // namespace tigon

@@ -150,7 +150,8 @@ EmulatedRun run_emulated(const dsl::Graph& graph, const dsl::EvaluateInputs& inp
 
   EmulatedRun result;
   try {
-    bound->try_run(stream, {.inputs = in, .outputs = out, .scalars = given.scalars, .workspace = workspace.data()});
+    const std::vector<detail::RawScalar> scalars = runtime::raw_scalars(prepared.scalars, given.scalars);
+    bound->try_run(stream, {.inputs = in, .outputs = out, .scalars = scalars, .workspace = workspace.data()});
     stream.synchronize();
   } catch (const Error& error) {
     result.faults = emulator::reports_text() + error.what();

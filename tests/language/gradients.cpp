@@ -72,6 +72,15 @@ TEST_CASE("what differentiation refuses") {
              Catch::Contains("argument `y`"));
 }
 
+TEST_CASE("an option for a gradient that is not asked for is refused") {
+  CHECK(
+      message_of([] { (void)value_and_grad(single, wrt<"x">, grad_dtype<"weight", f32>).trace(); }) ==
+      "single: an option is given for a gradient that is not asked for (argument `weight`): found grad_dtype, expected "
+      "an argument of wrt: x. Name it in wrt<...> too, or leave the option out");
+  CHECK_THAT(message_of([] { (void)vjp(linear, wrt<"weight">, grad_accumulate<"weight", "x">).trace(); }),
+             Catch::Contains("argument `x`") && Catch::Contains("found grad_accumulate"));
+}
+
 TEST_CASE("linearize hands saved values from forward to backward") {
   const auto both = linearize(single, wrt<"weight">, grad_dtype<"weight", f32>);
   const detail::LinearizedGraphs graphs = detail::linearize(single.trace(), single.name(), both.request(), {});

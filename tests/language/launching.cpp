@@ -34,7 +34,7 @@ const auto net = tigon::function("net", [](const NetArgs<Tensor>& in) {
 class RecordingCore final : public detail::CompiledCore {
  public:
   explicit RecordingCore(detail::CompileRequest request) : CompiledCore(std::move(request)) {}
-  void launch(const Stream&, std::span<const detail::RawBuffer> in, std::span<const double> numbers,
+  void launch(const Stream&, std::span<const detail::RawBuffer> in, std::span<const detail::RawScalar> numbers,
               std::span<const detail::RawBuffer> out, void* workspace, std::size_t bytes) override {
     std::copy(in.begin(), in.end(), inputs.begin());
     std::copy(out.begin(), out.end(), outputs.begin());
@@ -46,7 +46,8 @@ class RecordingCore final : public detail::CompiledCore {
     given_bytes = bytes;
   }
   std::shared_ptr<void> launch_pooled(const Stream& stream, std::span<const detail::RawBuffer> in,
-                                      std::span<const double> numbers, std::span<detail::RawBuffer> out) override {
+                                      std::span<const detail::RawScalar> numbers,
+                                      std::span<detail::RawBuffer> out) override {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = pool[i];
     launch(stream, in, numbers, out, nullptr, 0);
     return owner;
@@ -56,7 +57,7 @@ class RecordingCore final : public detail::CompiledCore {
   Counters counters() const override { return {}; }
 
   std::array<detail::RawBuffer, 64> inputs, outputs, pool;
-  std::array<double, 64> scalars{};
+  std::array<detail::RawScalar, 64> scalars{};
   std::size_t input_count = 0, output_count = 0, scalar_count = 0, given_bytes = 0;
   void* given_workspace = nullptr;
   std::shared_ptr<void> owner;
@@ -117,8 +118,8 @@ TEST_CASE("a launch hands over buffers and scalars in the order of their paths")
   CHECK(core->inputs[4].extents[0] == 3);
   CHECK(core->inputs[4].strides[0] == 16);
   REQUIRE(core->scalar_count == 2);
-  CHECK(core->scalars[0] == 0.5);
-  CHECK(core->scalars[1] == 7);
+  CHECK(core->scalars[0].bits == std::bit_cast<std::uint32_t>(0.5F));
+  CHECK(core->scalars[1].bits == 7);
   REQUIRE(core->output_count == 2);
   CHECK(core->outputs[0].strides[0] == 8);
   CHECK(core->outputs[1].pointer == &loss);

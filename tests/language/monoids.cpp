@@ -93,5 +93,18 @@ TEST_CASE("what a monoid refuses") {
   CHECK_THAT(message_of([&] { (void)f.trace(); }), Catch::StartsWith("f: two different monoids have one name"));
   const auto lacking =
       tigon::function("f", [](Args in) { return reduce<Hidden>(tigon::monoid<1, 1>("lacking", {0.0}), in.x); });
-  CHECK_THAT(message_of([&] { (void)lacking.trace(); }), Catch::Contains("lacks its lift, its merge or a finish"));
+  CHECK_THAT(message_of([&] { (void)lacking.trace(); }),
+             Catch::StartsWith("f: the monoid lacks its lift (argument `lacking`)"));
+  const auto lift = [](auto x, Scalar) { return x; };
+  const auto merge = [](auto a, auto b) { return std::array{a[0] + b[0]}; };
+  const auto lifted = tigon::function(
+      "f", [&](Args in) { return reduce<Hidden>(tigon::monoid<1, 1>("lifted", {0.0}).lift(lift), in.x); });
+  CHECK_THAT(message_of([&] { (void)lifted.trace(); }), Catch::Contains("lacks its merge"));
+  const auto merged = tigon::function(
+      "f", [&](Args in) { return reduce<Hidden>(tigon::monoid<1, 1>("merged", {0.0}).lift(lift).merge(merge), in.x); });
+  CHECK_THAT(message_of([&] { (void)merged.trace(); }), Catch::Contains("lacks its finish"));
+  CHECK(message_of([] {
+          const auto same = [](auto s) { return s[0]; };
+          (void)tigon::monoid<1, 1>("doubled", {0.0}).finish("a", same).finish("b", same).finish("a", same);
+        }) == "doubled: two finishes of a monoid have one name (argument `a`). Give each finish a name of its own");
 }

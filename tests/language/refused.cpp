@@ -55,7 +55,7 @@ void check_all(const std::string& compiler) {
     if (number == "2") CHECK_THAT(outcome.text, Catch::Contains("Vocab"));
     ++programs;
   }
-  CHECK(programs >= 18);
+  CHECK(programs >= 39);
   const Outcome good = compile(compiler, "-DCASE=0 -x c++ " + folder + "programs.inc");
   INFO(good.text);
   CHECK(good.compiled);

@@ -5,6 +5,7 @@
 
 #include "dsl/passes.hpp"
 #include "dsl/reference/compare.hpp"
+#include "runtime/prepared.hpp"
 #include "tigon/buffer.hpp"
 #include "tigon/detail/compiled.hpp"
 
@@ -152,7 +153,8 @@ CompiledRun run_compiled(const OpCase& one, bool gradient, std::uint64_t seed) {
   std::vector<detail::RawBuffer> in;
   for (const dsl::TensorValue& tensor : inputs.tensors) in.push_back(arguments.emplace_back(tensor).raw);
   std::vector<detail::RawBuffer> out(graph->outputs.size());
-  const std::shared_ptr<void> owner = core->launch_pooled(Stream(), in, inputs.scalars, out);
+  const std::shared_ptr<void> owner =
+      core->launch_pooled(Stream(), in, runtime::raw_scalars(graph->scalars, inputs.scalars), out);
 
   const dsl::Graph prepared = dsl::prepare(*graph, extents, {});
   const auto expected = dsl::evaluate(prepared, inputs_for(prepared, *graph, inputs));

@@ -28,6 +28,11 @@ struct PairedArgs {
 };
 const auto paired = function("paired", [](const PairedArgs<Tensor>& in) { return sum<Pair>(in.x * 2); });
 
+template <template <class> class Slot>
+struct SharedOut {
+  TIGON_OUT(SharedOut, (Slot<inplace<"x", f32(Tokens, Hidden)>>, x));
+};
+
 struct Bench {
   Owned<f32(Tokens, Hidden)> x = allocate<f32(Tokens, Hidden)>({64, 16});
   Owned<f32(Hidden)> weight = allocate<f32(Hidden)>({16});
@@ -105,6 +110,28 @@ TEST_CASE("empty, negative and oversized ranges are refused") {
         message_of([&] { compile(weighted, extents<Tokens, Hidden>(range, 16)); }),
         {"weighted: ", "axis `tokens`", "found " + std::to_string(range.low) + " to ", "0 <= low <= high < 2^31"}));
   }
+}
+
+TEST_CASE("a negative extent of a split, a slice or a padding is refused with its value") {
+  const auto refusal = [](auto body) {
+    return message_of([&] { (void)function("f", [&](const WeightedArgs<Tensor>& in) { return body(in); }).trace(); });
+  };
+  CHECK(refusal([](const auto& in) { return split<Hidden, Heads, Channels>(in.x, -7); }) ==
+        "f: an axis is given a negative extent (axis `heads`): found -7, expected 0 or more. Leave it out where the "
+        "extent "
+        "follows from others");
+  CHECK(says(refusal([](const auto& in) { return slice<Hidden, Channels>(in.x, 2, -5); }),
+             {"axis `channels`", "found -5, expected 0 or more"}));
+  CHECK(says(refusal([](const auto& in) { return pad<Hidden, Channels>(in.x, 2, 0, -20); }),
+             {"axis `channels`", "found -20, expected 0 or more"}));
+}
+
+TEST_CASE("a result in place that is still read is named as its struct names it") {
+  const auto reversed = function("reversed", [](const WeightedArgs<Tensor>& in) {
+    return SharedOut<Tensor>{.x = in.x + at<Tokens>(in.x, extent<Tokens>() - 1 - iota<Tokens>())};
+  });
+  CHECK(says(message_of([&] { compile(reversed, extents<Tokens, Hidden>(4, 16)); }),
+             {"reversed: `x` cannot overwrite its input", "(argument `x`)"}));
 }
 
 TEST_CASE("a range reaches through split axes") {

@@ -274,8 +274,8 @@ std::vector<std::vector<double>> run_plan(plan::Plan plan, const Problem& proble
     out.push_back(allocate(size, 0x5a));
   }
   void* workspace = allocate(static_cast<std::size_t>(bound.workspace_bytes()), 0x7f);
-  bound.run({.inputs = in, .outputs = out, .scalars = problem.inputs.scalars, .workspace = workspace},
-            {.max_threads = 1});
+  const std::vector<detail::RawScalar> scalars = runtime::raw_scalars(problem.graph.scalars, problem.inputs.scalars);
+  bound.run({.inputs = in, .outputs = out, .scalars = scalars, .workspace = workspace}, {.max_threads = 1});
   std::vector<std::vector<double>> results;
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto* begin = static_cast<const std::byte*>(out[i]);

@@ -103,7 +103,8 @@ GraphRun run_on_cpu(const dsl::Graph& graph, const dsl::Extents& extents, const 
   }
   const Storage workspace(static_cast<std::size_t>(bound.workspace_bytes()) + guard);
   std::memset(workspace.data(), 0x7f, workspace.bytes());  // NaN-like: what is read before it is written shows
-  bound.run({.inputs = in, .outputs = out, .scalars = inputs.scalars, .workspace = workspace.data()},
+  const std::vector<detail::RawScalar> scalars = runtime::raw_scalars(graph.scalars, inputs.scalars);
+  bound.run({.inputs = in, .outputs = out, .scalars = scalars, .workspace = workspace.data()},
             {.max_threads = max_threads});
   GraphRun result;
   for (std::size_t i = 0; i < out.size(); ++i) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -9,9 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tigon/axis.hpp"
+#include "tigon/detail/signature.hpp"
 #include "tigon/device.hpp"
-#include "tigon/dtype.hpp"
 
 namespace tigon::dsl {
 struct Graph;
@@ -44,8 +44,6 @@ struct Counters {
 
 namespace detail {
 
-inline constexpr int max_rank = 8;
-
 struct RawBuffer {
   void* pointer = nullptr;  // null: absent
   DType dtype = DType::f32;
@@ -54,6 +52,18 @@ struct RawBuffer {
   std::array<std::int64_t, max_rank> extents{};  // outermost first
   std::array<std::int64_t, max_rank> strides{};  // in elements
 };
+
+// A number of the host: the bits of its own dtype, lowest first, as a cell of a kernel's parameters holds them.
+struct RawScalar {
+  std::uint64_t bits = 0;
+};
+template <class D>
+RawScalar raw_scalar(D value) {
+  static_assert(is_dtype<D>, "tigon: unknown dtype: use one of bool, i32, i64, f16, bf16, f32, f64.");
+  RawScalar raw;
+  std::memcpy(&raw.bits, &value, sizeof value);
+  return raw;
+}
 
 // An axis' extent: one value, or a range of values that binds may bring.
 struct GivenExtent {
@@ -80,11 +90,11 @@ class CompiledCore {
 
   // The hot path: allocates nothing, never synchronises. Throws Error naming the path of a null or unfit argument.
   // An output that shares an input's buffer may be null: the input's is meant.
-  virtual void launch(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const double> scalars,
+  virtual void launch(const Stream& stream, std::span<const RawBuffer> inputs, std::span<const RawScalar> scalars,
                       std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) = 0;
   // Sugar: outputs and workspace come from a pool; fills `outputs`, which live as long as what is returned.
   virtual std::shared_ptr<void> launch_pooled(const Stream& stream, std::span<const RawBuffer> inputs,
-                                              std::span<const double> scalars, std::span<RawBuffer> outputs) = 0;
+                                              std::span<const RawScalar> scalars, std::span<RawBuffer> outputs) = 0;
   // For the largest extents given to compile, and for those of the arguments at hand.
   [[nodiscard]] virtual std::size_t workspace_bytes() const = 0;
   [[nodiscard]] virtual std::size_t workspace_bytes(std::span<const RawBuffer> inputs) = 0;
@@ -104,11 +114,12 @@ std::shared_ptr<CompiledCore> compile_core(CompileRequest request);
 // Throws Error naming an axis that the function does not have, or that is given twice.
 void check_extents(const dsl::Graph& graph, std::span<const GivenExtent> extents);
 [[noreturn]] void refuse_scalar(const CompiledCore& core, std::size_t number);
-[[noreturn]] void refuse_count(const CompiledCore& core, std::string_view what, std::size_t expected);
+[[noreturn]] void refuse_count(const CompiledCore& core, std::string_view what, std::size_t found,
+                               std::size_t expected);
 void check_gradient(const RawBuffer& gradient, DType wanted);
 // Places for `count` buffers of this thread beyond the few that fit on the stack; grows, never shrinks.
 std::span<RawBuffer> spare_buffers(int which, std::size_t count);
-std::span<double> spare_scalars(std::size_t count);
+std::span<RawScalar> spare_scalars(std::size_t count);
 
 }  // namespace detail
 }  // namespace tigon

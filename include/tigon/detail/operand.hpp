@@ -73,10 +73,8 @@ template <class T>
 Value value_of(const T& operand, DType dtype) {
   if constexpr (TensorLike<T>) {
     return operand.value();
-  } else if constexpr (std::is_floating_point_v<T>) {
-    return constant(dtype, static_cast<double>(operand));
   } else {
-    return constant(dtype, static_cast<std::int64_t>(operand));
+    return constant_of(dtype, operand);
   }
 }
 

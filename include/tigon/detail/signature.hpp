@@ -107,6 +107,15 @@ inline constexpr bool is_dtype = requires { dtype_of<D>::value; };
 
 enum class OutputKind : std::uint8_t { write, accumulate, inplace };
 
+// Axes of a tensor that memory holds: an argument, a result, a buffer. A value in between may have more.
+inline constexpr int max_rank = 8;
+template <class S>
+constexpr void check_stored() {
+  static_assert(
+      S::axes::size <= max_rank,
+      "tigon: an argument, a result or a buffer has at most 8 axes; merge<Outer, Inner, Whole> some of them.");
+}
+
 // A signature taken apart. The static_asserts come first so that they are the first thing a compiler says.
 template <class S>
 struct Signature {

@@ -34,8 +34,11 @@ struct Value {
 // Where the nodes made from now on come from.
 void set_location(const Location& location);
 
+// Throws Error for a number that the dtype does not hold: an integer that is out of range or a fraction, a finite
+// number that is too large for a float.
 Value constant(DType dtype, double number);
 Value constant(DType dtype, std::int64_t number);
+Value constant(DType dtype, std::uint64_t number);
 Value iota(const AxisRef& axis);
 Value extent(const AxisRef& axis);
 Value map(ScalarOp op, const TypeRef& type, Value a);

@@ -36,7 +36,13 @@ template <class T, class L>
 struct SumAxes;
 template <class T, class... A>
 struct SumAxes<T, detail::List<A...>> {
-  static auto of(const T& x, const Location& location) { return sum<A...>(x, location); }
+  static auto of(const T& x, const Location& location) {
+    if constexpr (sizeof...(A) == 0) {
+      return cast<detail::Arithmetic<detail::DTypeOf<T>>>(x, location);
+    } else {
+      return sum<A...>(x, location);
+    }
+  }
 };
 }  // namespace detail_of_ops
 
