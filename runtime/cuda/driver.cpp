@@ -16,6 +16,7 @@
 namespace tigon::runtime {
 namespace {
 
+constexpr const char* emulated_file = "libtigon_emulated_cuda.so";
 constexpr int minimum_version = 12000;  // cuLibrary* is new in it
 
 using GetAddress = cuda_c::Result (*)(const char* name, void** address, int version, std::uint64_t flags, int* status);
@@ -73,7 +74,7 @@ std::string own_folder() {
 LibraryRequest driver_request() {
   LibraryRequest request{.name = "CUDA driver"};
   if (environment_value("TIGON_CUDA_DRIVER") == "emulated") {
-    constexpr const char* file = "libtigon_emulated_cuda.so";
+    constexpr const char* file = emulated_file;
     request.name = "emulated CUDA driver";
     request.sonames = {file};
     for (const char* folder : {"", "/lib", "/../lib", "/..", "/../.."})
@@ -135,6 +136,8 @@ bool CudaDriver::present() {
     return false;
   }
 }
+
+bool CudaDriver::emulated() const { return library_.path().find(emulated_file) != std::string::npos; }
 
 std::string CudaDriver::words(cuda_c::Result result) const {
   const char* name = nullptr;

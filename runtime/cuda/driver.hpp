@@ -31,6 +31,7 @@ class CudaDriver {
 
   [[nodiscard]] const cuda_c::Api& api() const { return api_; }
   [[nodiscard]] const Library& library() const { return library_; }
+  [[nodiscard]] bool emulated() const;                    // it runs kernels without a GPU
   [[nodiscard]] int version() const { return version_; }  // 12080 is 12.8
   [[nodiscard]] int device_count() const { return device_count_; }
   // Throws Error{device} for an ordinal that no device has.

@@ -28,6 +28,10 @@ CacheEntry compile(const cuda::CudaText& text, const std::string& architecture) 
   return entry;
 }
 
+CacheKey key_of(const cuda::CudaText& text, const std::string& architecture) {
+  return cache_key({text.text, "cuda", NvrtcCompiler::get().identity(), architecture + " lines"});
+}
+
 // The machine code, or the PTX of the same compile where the device does not take the former.
 cuda_c::Library load(const CacheEntry& entry) {
   const CudaDriver& driver = CudaDriver::get();
@@ -47,15 +51,13 @@ std::unique_ptr<const CudaKernel> make_kernel(const plan::Plan& plan, const plan
   cuda::CudaText text = cuda_text(kernel, buffers);
   // A dump holds the texts of the best class.
   if (buffers == lower::CudaClass{}) text.text = overridden_text(plan, kernel, "cu", text.text);
-  const CacheKey key = cache_key({text.text, "cuda", NvrtcCompiler::get().identity(), architecture + " lines"});
-  const auto make = [&] { return compile(text, architecture); };
-  std::shared_ptr<const CacheEntry> entry = kernel_cache().get(key, make);
+  std::shared_ptr<const CacheEntry> entry = cuda_binary(text, architecture);
   auto result = std::make_unique<CudaKernel>();
   result->threads = text.threads;
   try {
     result->library = load(*entry);
   } catch (const Error&) {
-    entry = kernel_cache().replace(key, entry, make);
+    entry = kernel_cache().replace(key_of(text, architecture), entry, [&] { return compile(text, architecture); });
     result->library = load(*entry);
   }
   const CudaDriver& driver = CudaDriver::get();
@@ -104,6 +106,10 @@ class LoadedProgram final : public DeviceProgram {
 };
 
 }  // namespace
+
+std::shared_ptr<const CacheEntry> cuda_binary(const cuda::CudaText& text, const std::string& architecture) {
+  return kernel_cache().get(key_of(text, architecture), [&] { return compile(text, architecture); });
+}
 
 CudaKernel::~CudaKernel() {
   if (library != nullptr) CudaDriver::get().api().library_unload(library);

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cuda/printer.hpp"
 #include "codegen/lower/cuda.hpp"
 #include "codegen/plan/plan.hpp"
 #include "runtime/build_kernels.hpp"
+#include "runtime/cache/entry.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/device_program.hpp"
 
@@ -56,6 +58,9 @@ struct CudaProgram {
   mutable std::mutex mutex;  // guards making one
   ~CudaProgram();
 };
+
+// PTX and machine code for an architecture ("sm_90a"), compiled or found in the cache. Needs no device.
+std::shared_ptr<const CacheEntry> cuda_binary(const cuda::CudaText& text, const std::string& architecture);
 
 // Compiles (or finds in the cache) every kernel for aligned buffers without gaps, on all cores.
 std::shared_ptr<const DeviceProgram> build_cuda_program(plan::Plan plan, const CudaDevice& device,
