@@ -12,15 +12,16 @@ namespace language_model {
 
 class Compiler {
  public:
-  explicit Compiler(const Options& options) : options_(options) {}
+  Compiler(const Options& options, tigon::Device device) : options_(options), device_(device) {}
 
   template <template <template <class> class> class Args, class R>
   auto operator()(const tigon::Function<Args, R>& function, const Args<tigon::Shape>& shape,
                   const tigon::Extents& extents, bool unfused) {
     const auto before = tigon::runtime::kernel_cache().counters();
     const Clock clock;
-    auto compiled = tigon::compile(function, shape, extents,
-                                   {.memory_budget = options_.budget_mebibytes << 20, .unfused = unfused});
+    auto compiled =
+        tigon::compile(function, shape, extents,
+                       {.device = device_, .memory_budget = options_.budget_mebibytes << 20, .unfused = unfused});
     const double seconds = clock.seconds();
     const auto after = tigon::runtime::kernel_cache().counters();
     seconds_ += seconds;
@@ -42,6 +43,7 @@ class Compiler {
 
  private:
   const Options& options_;
+  tigon::Device device_;
   double seconds_ = 0;
   std::uint64_t compiled_ = 0, found_ = 0, shared_ = 0;  // compiled here, read from disk, of the same text
 };

@@ -14,17 +14,12 @@
 #include "options.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/cpu_features.hpp"
+#include "runtime/nvrtc/text.hpp"
 #include "runtime/program.hpp"
 
 namespace language_model {
 namespace {
 namespace plan = tigon::plan;
-
-void write(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file) throw std::runtime_error("cannot write " + path.string());
-}
 
 void count_steps(const plan::Plan& plan, const std::vector<plan::Step>& steps, std::int64_t times, Calls& calls) {
   for (const plan::Step& step : steps) {
@@ -54,20 +49,34 @@ void prepare_forms(const std::string& folder) {
   if (error) throw UsageError("cannot write to the folder " + folder + " (--forms): " + error.message());
 }
 
-void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core) {
-  const plan::Plan& plan = tigon::runtime::plan_of(core);
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+void write_forms(const std::string& folder, const tigon::dsl::Graph& graph, const plan::Plan& plan, bool gpu) {
   std::string name = plan.name;
   for (char& letter : name) letter = letter == '/' ? '_' : letter;
   const std::filesystem::path path = std::filesystem::path(folder) / name;
   std::filesystem::remove_all(path);
   std::filesystem::create_directories(path);
-  write(path / "graph.txt", tigon::dsl::print(*core.request().graph));
-  write(path / "plan.txt", plan::print(plan));
+  write_file(path / "graph.txt", tigon::dsl::print(graph));
+  write_file(path / "plan.txt", plan::print(plan));
   const int vector_bytes = tigon::runtime::machine().vector_bytes;
   for (const plan::Kernel& kernel : plan.kernels) {
-    write(path / (kernel.name + ".loops"), tigon::loops::print(kernel.scheduled.nest));
-    write(path / (kernel.name + ".ll"), tigon::runtime::llvm_text(kernel.scheduled.nest, vector_bytes).text);
+    write_file(path / (kernel.name + ".loops"), tigon::loops::print(kernel.scheduled.nest));
+    if (gpu)
+      write_file(path / (kernel.name + ".cu"), tigon::runtime::cuda_text(kernel).text);
+    else
+      write_file(path / (kernel.name + ".ll"), tigon::runtime::llvm_text(kernel.scheduled.nest, vector_bytes).text);
   }
+}
+
+void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core) {
+  const bool gpu = core.request().options.device.kind() == tigon::Device::Kind::cuda;
+  write_forms(folder, *core.request().graph, tigon::runtime::plan_of(core), gpu);
 }
 
 }  // namespace language_model

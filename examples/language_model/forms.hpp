@@ -1,7 +1,8 @@
-// What a compiled function became: how much it launches; its graph, plan, loop nests and LLVM text as files.
+// What a compiled function became: how much it launches; its graph, plan, loop nests and LLVM or CUDA text as files.
 #pragma once
 #include <string>
 
+#include "codegen/plan/plan.hpp"
 #include "tigon/detail/compiled.hpp"
 
 namespace language_model {
@@ -15,7 +16,12 @@ Calls count_calls(const tigon::detail::CompiledCore& core);
 
 // Makes the folder; throws UsageError where that, or writing there, is not possible.
 void prepare_forms(const std::string& folder);
-// Into folder/function/: graph.txt, plan.txt, and for each kernel NAME.loops and NAME.ll.
+// Into folder/function/: graph.txt, plan.txt, and for each kernel NAME.loops and NAME.ll, or NAME.cu where it is for a
+// GPU.
+void write_forms(const std::string& folder, const tigon::dsl::Graph& graph, const tigon::plan::Plan& plan, bool gpu);
 void write_forms(const std::string& folder, const tigon::detail::CompiledCore& core);
+
+// Throws std::runtime_error where that is not possible.
+void write_file(const std::string& path, const std::string& text);
 
 }  // namespace language_model

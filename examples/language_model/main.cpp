@@ -62,6 +62,11 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed, "of the first weights, the batches and the sampling")
       ->check(between(0, 9e15))
       ->capture_default_str();
+  app.add_option(
+         "--device", options.device,
+         "cpu; cuda: the first CUDA device, which may be the emulated one; best: a GPU that works, else the cpu")
+      ->check(CLI::IsMember({"cpu", "cuda", "best"}))
+      ->capture_default_str();
   app.add_flag("--unfused", options.unfused, "one kernel per operation, every value stored");
   app.add_flag("--compare-unfused", options.compare_unfused, "also time the gradient unfused");
   app.add_option("--budget", options.budget_mebibytes, "MiB of workspace for each function (0: no limit)")
@@ -73,7 +78,10 @@ int main(int argc, char** argv) {
   app.add_option("--prompt", options.prompt, "text to continue")->capture_default_str();
   app.add_option("--generate", options.generate, "bytes to generate")->check(between(0, 1e6))->capture_default_str();
   app.add_option("--temperature", options.temperature, "of sampling")->check(between(1e-3, 1e3))->capture_default_str();
-  app.add_option("--forms", options.forms, "folder for graphs, plans, loop nests and LLVM text (\"\": none)")
+  app.add_option(
+         "--forms", options.forms,
+         "folder for graphs, plans, loop nests and kernels' text, and for the same at the shapes of Llama 3 8B on "
+         "an sm_90a GPU, with each kernel's registers, stack and shared memory if there is an NVRTC (\"\": none)")
       ->capture_default_str();
   app.add_option("--losses", options.losses, "file that the loss of every update is written to, one a line");
   try {

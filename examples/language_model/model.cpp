@@ -8,13 +8,22 @@ namespace ops = tigon::ops;
 
 namespace {
 
-using Activation = Tensor<f32(Batch, Time, Hidden)>;
+template <class Number>
+using Activation = Tensor<Number(Batch, Time, Hidden)>;
 using Angles = Tensor<f32(Time, Half)>;
 
-Activation attention(const LayerWeights<Tensor>& layer, const Activation& x, const Angles& cos, const Angles& sin) {
-  const auto query = ops::rope<Channels, Half>(tigon::dot<Hidden>(x, layer.query), cos, sin);
-  const auto key = ops::rope<Channels, Half>(tigon::dot<Hidden>(x, layer.key), cos, sin);
-  const auto value = tigon::dot<Hidden>(x, layer.value);
+// The product with a weight, summed over the axes, in x's dtype.
+template <class... Axes, class X, class W>
+auto linear(const X& x, const W& weight, const ops::Location& line = ops::Location::current()) {
+  return ops::rounded_like<X>(tigon::dot<Axes...>(x, ops::rounded_like<X>(weight, line), line), line);
+}
+
+template <class Number>
+Activation<Number> attention(const LayerWeights<Tensor>& layer, const Activation<Number>& x, const Angles& cos,
+                             const Angles& sin) {
+  const auto query = ops::rope<Channels, Half>(linear<Hidden>(x, layer.query), cos, sin);
+  const auto key = ops::rope<Channels, Half>(linear<Hidden>(x, layer.key), cos, sin);
+  const auto value = linear<Hidden>(x, layer.value);
   const auto keys = tigon::rename<Time, Keys>(key);
   const auto values = tigon::rename<Time, Keys>(value);
 
@@ -22,25 +31,43 @@ Activation attention(const LayerWeights<Tensor>& layer, const Activation& x, con
   const auto seen = tigon::iota<Keys>() <= tigon::iota<Time>();
   const auto masked = where(seen, scores, -std::numeric_limits<f32>::infinity());
   const auto mixed = tigon::dot<Keys>(tigon::softmax<Keys>(masked), values);
-  return tigon::dot<Heads, Channels>(mixed, layer.output);
+  return linear<Heads, Channels>(tigon::cast<Number>(mixed), layer.output);
 }
 
-Activation perceptron(const LayerWeights<Tensor>& layer, const Activation& x) {
-  const auto gated = ops::swiglu(tigon::dot<Hidden>(x, layer.gate), tigon::dot<Hidden>(x, layer.up));
-  return tigon::dot<Inner>(gated, layer.down);
+template <class Number>
+Activation<Number> perceptron(const LayerWeights<Tensor>& layer, const Activation<Number>& x) {
+  return linear<Inner>(ops::swiglu(linear<Hidden>(x, layer.gate), linear<Hidden>(x, layer.up)), layer.down);
 }
 
-Activation transformer(const Weights<Tensor>& weights, const Tensor<i32(Batch, Time)>& bytes, const Angles& cos,
-                       const Angles& sin) {
-  Activation x = ops::embedding<Vocab>(weights.embedding, bytes);
+template <class Number>
+Activation<Number> transformer(const Weights<Tensor>& weights, const Tensor<i32(Batch, Time)>& bytes, const Angles& cos,
+                               const Angles& sin) {
+  Activation<Number> x = tigon::cast<Number>(ops::embedding<Vocab>(weights.embedding, bytes));
   for (const LayerWeights<Tensor>& layer : weights.layers) {
-    x += attention(layer, ops::rms_norm<Hidden>(x, layer.attention_norm), cos, sin);
-    x += perceptron(layer, ops::rms_norm<Hidden>(x, layer.inner_norm));
+    x = tigon::cast<Number>(x + attention<Number>(layer, ops::rms_norm<Hidden>(x, layer.attention_norm), cos, sin));
+    x = tigon::cast<Number>(x + perceptron<Number>(layer, ops::rms_norm<Hidden>(x, layer.inner_norm)));
   }
   return ops::rms_norm<Hidden>(x, weights.final_norm);
 }
 
+template <class Number, ops::LossReduction reduction>
+Tensor<f32()> loss(const LossArgs<Tensor>& in) {
+  const auto x = transformer<Number>(in.weights, in.bytes, in.cos, in.sin);
+  return ops::linear_cross_entropy<Hidden, Vocab, reduction>(x, tigon::cast<Number>(in.weights.head), in.target);
+}
+
 }  // namespace
+
+tigon::Extents ModelSize::of_weights() const {
+  return tigon::extents<Vocab, Hidden, Heads, Channels, Inner>(vocab, hidden, heads, channels(), inner);
+}
+
+tigon::Extents ModelSize::of_windows(std::int64_t batch, std::int64_t context) const {
+  tigon::Extents all = tigon::extents<Batch, Time, Half>(batch, context, channels() / 2);
+  const tigon::Extents more = of_weights();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
 
 tigon::Function<RotationArgs, Rotation<Tensor>> rotation() {
   return tigon::function("rotation", [](RotationArgs<Tensor> in) {
@@ -50,28 +77,32 @@ tigon::Function<RotationArgs, Rotation<Tensor>> rotation() {
   });
 }
 
+template <class Number>
 tigon::Function<LossArgs, Tensor<f32()>> training_loss() {
-  return tigon::function("training_loss", [](const LossArgs<Tensor>& in) {
-    const Activation x = transformer(in.weights, in.bytes, in.cos, in.sin);
-    return Tensor<f32()>(ops::linear_cross_entropy<Hidden, Vocab>(x, in.weights.head, in.target));
-  });
+  return tigon::function("training_loss",
+                         [](const LossArgs<Tensor>& in) { return loss<Number, ops::LossReduction::mean>(in); });
 }
+template tigon::Function<LossArgs, Tensor<f32()>> training_loss<f32>();
+template tigon::Function<LossArgs, Tensor<f32()>> training_loss<bf16>();
 
+template <class Number>
 tigon::Function<LossArgs, Tensor<f32()>> total_loss() {
-  return tigon::function("total_loss", [](const LossArgs<Tensor>& in) {
-    const Activation x = transformer(in.weights, in.bytes, in.cos, in.sin);
-    return Tensor<f32()>(
-        ops::linear_cross_entropy<Hidden, Vocab, ops::LossReduction::sum>(x, in.weights.head, in.target));
-  });
+  return tigon::function("total_loss",
+                         [](const LossArgs<Tensor>& in) { return loss<Number, ops::LossReduction::sum>(in); });
 }
+template tigon::Function<LossArgs, Tensor<f32()>> total_loss<f32>();
+template tigon::Function<LossArgs, Tensor<f32()>> total_loss<bf16>();
 
+template <class Number>
 tigon::Function<NextArgs, Tensor<f32(Batch, Vocab)>> next_byte() {
   return tigon::function("next_byte", [](const NextArgs<Tensor>& in) {
-    const Activation x = transformer(in.weights, in.bytes, in.cos, in.sin);
-    const auto logits = tigon::dot<Hidden>(tigon::at<Time>(x, in.last), in.weights.head);
+    const auto x = transformer<Number>(in.weights, in.bytes, in.cos, in.sin);
+    const auto logits = linear<Hidden>(tigon::at<Time>(x, in.last), in.weights.head);
     return Tensor<f32(Batch, Vocab)>(tigon::softmax<Vocab>(logits / in.temperature));
   });
 }
+template tigon::Function<NextArgs, Tensor<f32(Batch, Vocab)>> next_byte<f32>();
+template tigon::Function<NextArgs, Tensor<f32(Batch, Vocab)>> next_byte<bf16>();
 
 tigon::Function<UpdateArgs, UpdateOut<Tensor>> update() {
   return tigon::function("update", [](const UpdateArgs<Tensor>& in) {
@@ -100,6 +131,25 @@ tigon::Function<UpdateArgs, UpdateOut<Tensor>> update() {
         in.weights, in.gradients, in.first, in.second, out.weights, out.first, out.second);
     return out;
   });
+}
+
+LossArgs<tigon::Shape> loss_shape(const ModelSize& size) {
+  LossArgs<tigon::Shape> shape;
+  shape.weights.layers.resize(static_cast<std::size_t>(size.layers));
+  return shape;
+}
+
+NextArgs<tigon::Shape> next_shape(const ModelSize& size) {
+  NextArgs<tigon::Shape> shape;
+  shape.weights.layers.resize(static_cast<std::size_t>(size.layers));
+  return shape;
+}
+
+UpdateArgs<tigon::Shape> update_shape(const ModelSize& size) {
+  UpdateArgs<tigon::Shape> shape;
+  for (Weights<tigon::Shape>* weights : {&shape.weights, &shape.gradients, &shape.first, &shape.second})
+    weights->layers.resize(static_cast<std::size_t>(size.layers));
+  return shape;
 }
 
 }  // namespace language_model

@@ -1,8 +1,10 @@
 // The language model: its axes, its weights, and the functions that train and use it, every one of them Tigon's.
+// Weights, their gradients and running means are f32; what the model computes with is a choice.
 #pragma once
 #include "tigon/tigon.hpp"
 
 namespace language_model {
+using tigon::bf16;
 using tigon::Buffer;
 using tigon::f32;
 using tigon::i32;
@@ -16,11 +18,14 @@ struct Heads : tigon::axis<"heads"> {};
 struct Channels : tigon::axis<"channels"> {};  // of one head
 struct Half : tigon::axis<"half"> {};          // of the channels: one for each pair that is turned
 struct Inner : tigon::axis<"inner"> {};        // of the multilayer perceptron
-struct Vocab : tigon::axis<"vocab", 256> {};   // bytes
+struct Vocab : tigon::axis<"vocab"> {};        // bytes here, tokens in larger models
 
 struct ModelSize {
-  std::int64_t layers = 4, hidden = 64, heads = 4, inner = 176;
+  std::int64_t layers = 4, hidden = 64, heads = 4, inner = 176, vocab = 256;
   [[nodiscard]] std::int64_t channels() const { return hidden / heads; }
+  // Of the weights alone; of what a function of `batch` windows of `context` has besides them.
+  [[nodiscard]] tigon::Extents of_weights() const;
+  [[nodiscard]] tigon::Extents of_windows(std::int64_t batch, std::int64_t context) const;
 };
 
 template <template <class> class Slot>
@@ -118,13 +123,24 @@ struct UpdateOut {
 
 // Angles of the rotary embedding.
 tigon::Function<RotationArgs, Rotation<Tensor>> rotation();
+
+// Activations, and weights in products with them, are rounded to Number: f32 or bf16. Sums and the loss are f32.
 // The mean over all bytes of -log p(target), in nats; what training differentiates.
+template <class Number = f32>
 tigon::Function<LossArgs, Tensor<f32()>> training_loss();
 // Their sum, for measuring.
+template <class Number = f32>
 tigon::Function<LossArgs, Tensor<f32()>> total_loss();
 // The probabilities of the byte after position `last`.
+template <class Number = f32>
 tigon::Function<NextArgs, Tensor<f32(Batch, Vocab)>> next_byte();
+
 // AdamW on every weight, with the gradient's norm clipped to 1.
 tigon::Function<UpdateArgs, UpdateOut<Tensor>> update();
+
+// How many layers the functions' arguments have.
+LossArgs<tigon::Shape> loss_shape(const ModelSize& size);
+NextArgs<tigon::Shape> next_shape(const ModelSize& size);
+UpdateArgs<tigon::Shape> update_shape(const ModelSize& size);
 
 }  // namespace language_model

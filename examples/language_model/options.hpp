@@ -16,6 +16,7 @@ struct Options {
   std::int64_t hidden = 64;  // 4 heads; the perceptron's inside is 11/4 of it
   double learning_rate = 4e-3;
   std::uint64_t seed = 1;
+  std::string device = "best";  // "cpu", "cuda" or "best"
   bool unfused = false;
   bool compare_unfused = false;
   std::uint64_t budget_mebibytes = 0;  // of workspace for each function; 0: no limit
@@ -23,7 +24,7 @@ struct Options {
   std::string prompt = "This License ";
   std::int64_t generate = 300;  // bytes
   double temperature = 0.7;
-  std::string forms = "language_model_forms";  // folder for graphs, plans, nests and LLVM text; empty: none
+  std::string forms = "language_model_forms";  // folder for graphs, plans, nests and kernels' text; empty: none
   std::string losses{};                        // file for the loss of every update; empty: none
 };
 

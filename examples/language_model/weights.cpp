@@ -21,26 +21,28 @@ void draw(const Tensor& tensor, Random& random, double deviation) {
 
 }  // namespace
 
-Weights<tigon::Owned> allocate_weights(const ModelSize& size) {
+Weights<tigon::Owned> allocate_weights(const ModelSize& size, tigon::Device device) {
   using tigon::allocate;
   const std::int64_t hidden = size.hidden, heads = size.heads, channels = size.channels(), inner = size.inner;
   Weights<tigon::Owned> weights;
-  weights.embedding = allocate<f32(Vocab, Hidden)>({Vocab::fixed_extent, hidden});
+  weights.embedding = allocate<f32(Vocab, Hidden)>({size.vocab, hidden}, device);
   weights.layers.resize(static_cast<std::size_t>(size.layers));
   for (LayerWeights<tigon::Owned>& layer : weights.layers) {
-    layer.attention_norm = allocate<f32(Hidden)>({hidden});
-    layer.query = allocate<f32(Heads, Channels, Hidden)>({heads, channels, hidden});
-    layer.key = allocate<f32(Heads, Channels, Hidden)>({heads, channels, hidden});
-    layer.value = allocate<f32(Heads, Channels, Hidden)>({heads, channels, hidden});
-    layer.output = allocate<f32(Hidden, Heads, Channels)>({hidden, heads, channels});
-    layer.inner_norm = allocate<f32(Hidden)>({hidden});
-    layer.gate = allocate<f32(Inner, Hidden)>({inner, hidden});
-    layer.up = allocate<f32(Inner, Hidden)>({inner, hidden});
-    layer.down = allocate<f32(Hidden, Inner)>({hidden, inner});
+    layer.attention_norm = allocate<f32(Hidden)>({hidden}, device);
+    layer.query = allocate<f32(Heads, Channels, Hidden)>({heads, channels, hidden}, device);
+    layer.key = allocate<f32(Heads, Channels, Hidden)>({heads, channels, hidden}, device);
+    layer.value = allocate<f32(Heads, Channels, Hidden)>({heads, channels, hidden}, device);
+    layer.output = allocate<f32(Hidden, Heads, Channels)>({hidden, heads, channels}, device);
+    layer.inner_norm = allocate<f32(Hidden)>({hidden}, device);
+    layer.gate = allocate<f32(Inner, Hidden)>({inner, hidden}, device);
+    layer.up = allocate<f32(Inner, Hidden)>({inner, hidden}, device);
+    layer.down = allocate<f32(Hidden, Inner)>({hidden, inner}, device);
   }
-  weights.final_norm = allocate<f32(Hidden)>({hidden});
-  weights.head = allocate<f32(Vocab, Hidden)>({Vocab::fixed_extent, hidden});
-  for_each_weight([](const auto& tensor) { std::fill_n(tensor.data, size_of(tensor), 0.0F); }, weights);
+  weights.final_norm = allocate<f32(Hidden)>({hidden}, device);
+  weights.head = allocate<f32(Vocab, Hidden)>({size.vocab, hidden}, device);
+  if (device == tigon::Device::cpu()) {
+    for_each_weight([](const auto& tensor) { std::fill_n(tensor.data, size_of(tensor), 0.0F); }, weights);
+  }
   return weights;
 }
 
@@ -61,6 +63,10 @@ void draw_weights(const Weights<tigon::Owned>& weights, Random& random) {
   }
   ones(weights.final_norm);
   draw(weights.head, random, 1 / std::sqrt(hidden));
+}
+
+void copy_weights(const tigon::Stream& stream, const Weights<tigon::Owned>& to, const Weights<tigon::Owned>& from) {
+  for_each_weight([&](const auto& target, const auto& source) { tigon::copy(stream, target, source); }, to, from);
 }
 
 Weights<Buffer> view(const Weights<tigon::Owned>& weights) {

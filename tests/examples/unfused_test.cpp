@@ -4,84 +4,36 @@
 #include <cmath>
 #include <cstring>
 
-#include "dsl/passes.hpp"
-#include "dsl/reference/evaluate.hpp"
 #include "examples/language_model/model.hpp"
 #include "examples/language_model/text.hpp"
 #include "examples/language_model/weights.hpp"
+#include "reference.hpp"
 #include "tests/tools/run_command.hpp"
 
 namespace {
 
 using namespace language_model;
+using namespace language_model_test;
 using tigon::Owned;
 using tigon::Shape;
 using tigon::Stream;
-namespace dsl = tigon::dsl;
 
 // The reference bounds the worst case, which grows by a factor of a hundred or more with each layer and with the
 // lengths of sums: only a small model's bound says anything about its loss.
 constexpr ModelSize size{.layers = 1, .hidden = 8, .heads = 1, .inner = 8};
 constexpr std::int64_t batch = 4, context = 8;
 
-std::vector<double> numbers(const tigon::detail::RawBuffer& raw) {
-  std::int64_t count = 1;
-  for (std::size_t d = 0; d < raw.rank; ++d) count *= raw.extents[d];
-  std::vector<double> result;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (raw.dtype == tigon::DType::f32)
-      result.push_back(static_cast<const float*>(raw.pointer)[i]);
-    else
-      result.push_back(static_cast<const std::int32_t*>(raw.pointer)[i]);
-  }
-  return result;
-}
-
-// The reference's value of the loss at these arguments, and its bound.
-dsl::TensorValue evaluated_loss(const dsl::Graph& prepared, const dsl::Extents& extents, const LossArgs<Buffer>& args) {
-  dsl::EvaluateInputs inputs{.tensors = {}, .scalars = {}, .extents = extents};
-  std::map<std::string, tigon::detail::RawBuffer> by_path;
-  std::string root;
-  auto add = [&](const std::string& path, const auto& slot) { by_path[path] = slot.raw(); };
-  tigon::detail::visit_slots(args, root, add);
-  for (const dsl::InputInfo& info : prepared.inputs) {
-    dsl::TensorValue tensor{.dtype = info.dtype, .axes = info.axes};
-    for (const dsl::AxisId axis : info.axes) tensor.extents.push_back(extents[axis]);
-    tensor.value = numbers(by_path.at(info.name));
-    inputs.tensors.push_back(std::move(tensor));
-  }
-  return dsl::evaluate(prepared, inputs).at(0);
-}
-
 // One of the two ways to train: its functions, its weights and its running means.
 struct Side {
   explicit Side(bool unfused)
       : options{.unfused = unfused},
-        gradient(tigon::compile(value_and_grad(training_loss(), tigon::wrt<"weights">), loss_shape(), model_extents(),
-                                options)),
-        update_step(tigon::compile(
-            update(), update_shape(),
-            tigon::extents<Hidden, Heads, Channels, Inner>(size.hidden, size.heads, size.channels(), size.inner),
-            options)) {
+        gradient(tigon::compile(value_and_grad(training_loss(), tigon::wrt<"weights">), loss_shape(size),
+                                size.of_windows(batch, context), options)),
+        update_step(tigon::compile(update(), update_shape(size), size.of_weights(), options)) {
     Random random(7);
     draw_weights(weights, random);
     angles = tigon::compile(rotation(), tigon::extents<Time, Half>(context, size.channels() / 2), options)(
         Stream(), {.base = 10000.0F});
-  }
-  static LossArgs<Shape> loss_shape() {
-    LossArgs<Shape> shape;
-    shape.weights.layers.resize(size.layers);
-    return shape;
-  }
-  static UpdateArgs<Shape> update_shape() {
-    UpdateArgs<Shape> shape;
-    for (Weights<Shape>* weights : {&shape.weights, &shape.gradients, &shape.first, &shape.second})
-      weights->layers.resize(size.layers);
-    return shape;
-  }
-  static tigon::Extents model_extents() {
-    return tigon::extents<Batch, Time, Hidden, Heads, Channels, Half, Inner>(
-        batch, context, size.hidden, size.heads, size.channels(), size.channels() / 2, size.inner);
   }
   LossArgs<Buffer> args(const Owned<tigon::i32(Batch, Time)>& bytes,
                         const Owned<tigon::i32(Batch, Time)>& target) const {
@@ -129,18 +81,6 @@ double bits_at_the_end(const std::string& out) {
 
 TEST_CASE("the first twenty losses, fused and unfused, agree within the reference's bound") {
   Side fused(false), unfused(true);
-  const auto traced = training_loss().trace(Side::loss_shape());
-  dsl::Extents extents(traced->axes.size(), -1);
-  for (const tigon::detail::GivenExtent& given : Side::model_extents()) {
-    for (std::size_t axis = 0; axis < extents.size(); ++axis)
-      if (traced->axes[axis].tag == given.axis.tag) extents[axis] = given.high;
-  }
-  extents = dsl::resolve_extents(*traced, std::move(extents));
-  const dsl::Graph prepared = dsl::prepare(*traced, extents, {});
-  dsl::Extents prepared_extents = extents;
-  prepared_extents.resize(prepared.axes.size(), -1);
-  prepared_extents = dsl::resolve_extents(prepared, std::move(prepared_extents));
-
   const Text text = read_text("");
   const Windows windows(text, batch, context);
   Random random(3);
@@ -149,7 +89,9 @@ TEST_CASE("the first twenty losses, fused and unfused, agree within the referenc
   double first_loss = 0, last_loss = 0, worst = 0;
   for (int step = 1; step <= 20; ++step) {
     windows.draw(random, bytes.data, target.data);
-    const dsl::TensorValue expected = evaluated_loss(prepared, prepared_extents, fused.args(bytes, target));
+    const tigon::dsl::TensorValue expected =
+        evaluated(training_loss(), loss_shape(size), size.of_windows(batch, context), fused.args(bytes, target))
+            .at("value");
     const double bound = expected.bound.at(0);
     const double a = fused.step(fused.args(bytes, target), step), b = unfused.step(unfused.args(bytes, target), step);
     INFO("step " << step << ": reference " << expected.value.at(0) << " with bound " << bound << ", fused " << a
