@@ -78,7 +78,10 @@ using Offer = std::variant<Scheduled, Refusal>;
 Offer schedule(const KernelRequest& request, const DeviceModel& device, const std::string& name);
 // The outputs among those that `request.in_place` wants stored over an input for which that is not possible.
 std::vector<int> unsafe_in_place(const KernelRequest& request, const DeviceModel& device);
-// The same decision without building the nest: its predicted time, or a refusal. Cheap enough for clustering.
-std::variant<double, Refusal> predict(const KernelRequest& request, const DeviceModel& device);
+constexpr std::size_t any_places = ~std::size_t{0};
+// The same decision without building the nest: its predicted time, or a refusal. Cheap enough for clustering, where
+// `most_places` bounds how many values, each at every place where a sweep computes it, are worth a kernel.
+std::variant<double, Refusal> predict(const KernelRequest& request, const DeviceModel& device,
+                                      std::size_t most_places = any_places);
 
 }  // namespace tigon::schedule

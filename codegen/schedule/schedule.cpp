@@ -21,8 +21,8 @@ bool is_scatter(const KernelRequest& request, const std::vector<int>& outputs) {
 }
 
 std::variant<Analysis, Refusal> choose_part(const KernelRequest& request, const std::vector<int>& outputs,
-                                            const DeviceModel& device) {
-  if (!is_scatter(request, outputs)) return choose(request, outputs, device);
+                                            const DeviceModel& device, std::size_t most_places = any_places) {
+  if (!is_scatter(request, outputs)) return choose(request, outputs, device, most_places);
   if (outputs.size() > 1) return Refusal{"a scatter is a part of its own"};
   for (const NodeId node : cone(request.graph, outputs)) {
     const bool own = node == request.graph.outputs[static_cast<std::size_t>(outputs[0])].node;
@@ -190,10 +190,11 @@ std::vector<int> unsafe_in_place(const KernelRequest& request, const DeviceModel
   return result;
 }
 
-std::variant<double, Refusal> predict(const KernelRequest& request, const DeviceModel& device) {
+std::variant<double, Refusal> predict(const KernelRequest& request, const DeviceModel& device,
+                                      std::size_t most_places) {
   double cost = 0;
   for (const std::vector<int>& outputs : request.parts) {
-    std::variant<Analysis, Refusal> choice = choose_part(request, outputs, device);
+    std::variant<Analysis, Refusal> choice = choose_part(request, outputs, device, most_places);
     if (auto* refusal = std::get_if<Refusal>(&choice)) return *refusal;
     cost += std::get<Analysis>(choice).cost_ns;
   }

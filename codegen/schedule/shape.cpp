@@ -1,9 +1,5 @@
 // Classifies folds and counts passes under a shape, predicts its time, and lists the shapes worth trying.
-#include "codegen/schedule/shape.hpp"
-
-#include <set>
-
-#include "dsl/scalar_table.hpp"
+#include "codegen/schedule/sweep_cost.hpp"
 
 namespace tigon::schedule {
 using dsl::AxisId;
@@ -72,142 +68,6 @@ std::vector<AxisSet> altered_axes(const Graph& graph, const std::vector<NodeId>&
   return altered;
 }
 
-// Predicts the time of one sweep: every node it evaluates once, counted over the loops whose axes it carries.
-class SweepCost {
- public:
-  SweepCost(const KernelRequest& request, const DeviceModel& device, const Analysis& analysis, AxisSet loops)
-      : request_(request), device_(device), analysis_(analysis), loops_(loops) {}
-
-  // Where a value is wanted, beyond the sweep's own loops.
-  struct Place {
-    AxisId lanes = dsl::no_axis;
-    AxisSet serial{};  // axes of the loops of serial folds around it
-    AxisSet moving{};  // axes whose index changes with the loops over `around`, which a value need not carry
-    AxisSet around{};
-    AxisSet fixed{};       // axes of the sweep whose index a gather has replaced
-    bool altered = false;  // below a view that has renamed the lanes' axis
-  };
-
-  double of(NodeId node, const Place& at) {
-    const Graph& graph = request_.graph;
-    const Node& n = graph.node(node);
-    AxisSet own = n.axes & (loops_ | at.serial);
-    own -= at.fixed;
-    if (!(n.axes & (at.serial | at.moving)).empty()) own |= at.around;
-    if (!visited_.insert({node, own.bits()}).second) return 0;
-    const bool vector = at.lanes != dsl::no_axis && n.axes.contains(at.lanes) && !at.fixed.contains(at.lanes);
-    const AxisId lanes = vector ? at.lanes : dsl::no_axis;
-    // Lanes are innermost: what varies with them is computed for every row, also where it does not depend on the row.
-    double again = 1;
-    if (device_.multiprocessors > 0 && vector && !at.altered)
-      again = product(request_.extents, loops_ - own) * product(request_.extents, loops_ & own & at.serial);
-    const auto count_of = [&](AxisSet axes) { return again * evaluations(axes, lanes); };
-    double cost = 0;
-    switch (n.kind) {
-      case NodeKind::input: {
-        const dsl::InputInfo& input = graph.inputs[n.payload];
-        const double count = count_of(own);
-        if (!vector) return count * device_.scalar_op_ns;
-        const bool contiguous = !input.axes.empty() && input.axes.back() == lanes;
-        return count * (contiguous ? size_of(n.dtype) * device_.contiguous_byte_ns : device_.strided_element_ns);
-      }
-      case NodeKind::fold: {
-        if (analysis_.role[node] == FoldRole::sweep) return 0;
-        const AxisSet folded = graph.folded_axes(node);
-        Place inside = at;
-        inside.serial |= folded;
-        inside.fixed -= folded;
-        const AxisSet rows = stands_inside_rows(node) ? analysis_.shape.row_set() & loops_ : AxisSet();
-        inside.around |= rows;
-        if (folded.contains(at.lanes)) inside.lanes = dsl::no_axis;  // its own loop over that axis is not of lanes
-        for (const NodeId operand : graph.operands(node)) cost += of(operand, inside);
-        return cost + count_of(own | folded | rows) * op_ns(vector) * merge_cost(node);
-      }
-      case NodeKind::view: {
-        for (const dsl::ViewTerm& term : graph.views[n.payload].terms) {
-          if (term.a == at.lanes || term.b == at.lanes) return of_altered(graph.operands(node)[0], at, term);
-        }
-        return of(graph.operands(node)[0], at);
-      }
-      case NodeKind::gather: {
-        const auto operands = graph.operands(node);
-        const Node& index = graph.node(operands[1]);
-        cost += of(operands[1], at);
-        if (vector && index.axes.contains(at.lanes)) return cost + count_of(own) * device_.strided_element_ns;
-        Place looked_up = at;
-        const AxisSet axis = AxisSet::of(graph.gathers[n.payload].axis);
-        looked_up.moving |= axis;
-        looked_up.around |= index.axes & (loops_ | at.serial);
-        looked_up.fixed |= axis;
-        if (axis.contains(at.lanes)) looked_up.lanes = dsl::no_axis;
-        return cost + of(operands[0], looked_up);
-      }
-      case NodeKind::map:
-        for (const NodeId operand : graph.operands(node)) cost += of(operand, at);
-        return cost + count_of(own) * op_ns(vector) * dsl::info(graph.op(node)).cost;
-      case NodeKind::finish:
-      case NodeKind::cast:
-        for (const NodeId operand : graph.operands(node)) cost += of(operand, at);
-        return cost + 2 * count_of(own) * op_ns(vector);
-      default:
-        return 0;
-    }
-  }
-
-  double merge_cost(NodeId fold) const {
-    double cost = 0;
-    for (const ProgramValue& value : request_.graph.monoid_of(fold).merge.values) {
-      if (value.kind == ProgramValue::Kind::operation) cost += dsl::info(value.op).cost;
-    }
-    return std::max(cost, 1.0);
-  }
-  double op_ns(bool vector) const { return vector ? device_.vector_op_ns : device_.scalar_op_ns; }
-  double evaluations(AxisSet axes, AxisId lane_axis) const {
-    double count = product(request_.extents, lane_axis == dsl::no_axis ? axes : axes - AxisSet::of(lane_axis));
-    if (lane_axis != dsl::no_axis) {
-      const double width = device_.vector_bytes / 4.0;
-      count *= std::ceil(static_cast<double>(request_.extents[lane_axis]) / width) * width;
-    }
-    return count;
-  }
-
- private:
-  // As the emitter places it: a fold that rests on a finished sweep or on a checked index stands in the rows loop.
-  bool stands_inside_rows(NodeId fold) const {
-    if (analysis_.level[fold] > 0) return true;
-    const Graph& graph = request_.graph;
-    std::vector<bool> reached(graph.nodes.size(), false);
-    reached[fold] = true;
-    for (NodeId id = fold + 1; id-- > 0;) {
-      if (!reached[id]) continue;
-      const Node& n = graph.node(id);
-      if (n.kind == NodeKind::gather && graph.gathers[n.payload].policy == dsl::IndexPolicy::checked) return true;
-      for (const NodeId operand : graph.operands(id)) reached[operand] = true;
-    }
-    return false;
-  }
-
-  // Below a view the lane axis goes by the operand's name.
-  double of_altered(NodeId operand, const Place& at, const dsl::ViewTerm& term) {
-    const bool contiguous =
-        term.kind == dsl::ViewKind::rename || (term.kind == dsl::ViewKind::split && term.b == at.lanes);
-    if (!contiguous) {
-      return evaluations(request_.graph.node(operand).axes & (loops_ | at.serial), at.lanes) *
-             device_.strided_element_ns;
-    }
-    Place below = at;
-    below.lanes = term.operand_axis;
-    below.altered = true;
-    return of(operand, below);
-  }
-
-  const KernelRequest& request_;
-  const DeviceModel& device_;
-  const Analysis& analysis_;
-  AxisSet loops_;
-  std::set<std::pair<NodeId, std::uint64_t>> visited_;  // with the axes that it was counted over
-};
-
 }  // namespace
 
 AxisSet sweep_space(const Graph& graph, NodeId node, const Analysis& analysis) {
@@ -217,7 +77,7 @@ AxisSet sweep_space(const Graph& graph, NodeId node, const Analysis& analysis) {
 }
 
 std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std::vector<int>& outputs,
-                                        const Shape& shape, const DeviceModel& device) {
+                                        const Shape& shape, const DeviceModel& device, std::size_t most_places) {
   const Graph& graph = request.graph;
   Analysis result;
   result.shape = shape;
@@ -279,22 +139,22 @@ std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std:
   }
   for (const auto& [at, sinks] : sweeps) {
     const AxisSet space = AxisSet::from_bits(at.second);
-    AxisId lanes = dsl::no_axis;
-    for (const AxisId axis : shape.columns) {
-      if (space.contains(axis)) lanes = axis;
-    }
-    SweepCost sweep(request, device, result, rows | space);
+    SweepCost sweep(request, device, result, space, most_places);
+    const AxisId lanes = sweep.lanes();
     for (const NodeId id : sinks) {
       const Node& n = graph.node(id);
       const bool vector = lanes != dsl::no_axis && (output_space(graph, id) & space).contains(lanes);
-      const double count = sweep.evaluations(rows | space, vector ? lanes : dsl::no_axis);
       if (n.kind == NodeKind::fold && result.role[id] != FoldRole::serial) {
-        for (const NodeId operand : graph.operands(id)) result.cost_ns += sweep.of(operand, {.lanes = lanes});
-        result.cost_ns += count * sweep.op_ns(vector) * sweep.merge_cost(id);
+        for (const NodeId operand : graph.operands(id)) result.cost_ns += sweep.of(operand);
+        result.cost_ns += sweep.points(vector) * sweep.op_ns(vector) * sweep.merge_cost(id);
       } else {
-        result.cost_ns += sweep.of(id, {.lanes = lanes});
-        result.cost_ns += count * (vector ? size_of(n.dtype) * device.contiguous_byte_ns : device.scalar_op_ns);
+        result.cost_ns += sweep.of(id);
+        result.cost_ns +=
+            sweep.points(vector) * (vector ? size_of(n.dtype) * device.contiguous_byte_ns : device.scalar_op_ns);
       }
+    }
+    if (sweep.exhausted()) {
+      return Refusal{fmt::format("its values would be computed at more than {} places", most_places)};
     }
   }
   const double share = product(request.extents, shape.split_lanes ? columns : rows);
@@ -414,11 +274,11 @@ std::vector<Shape> candidate_shapes(const KernelRequest& request, const std::vec
 }
 
 std::variant<Analysis, Refusal> choose(const KernelRequest& request, const std::vector<int>& outputs,
-                                       const DeviceModel& device) {
+                                       const DeviceModel& device, std::size_t most_places) {
   std::optional<Analysis> best;
   Refusal refusal{"no shape fits"};
   for (const Shape& shape : candidate_shapes(request, outputs)) {
-    std::variant<Analysis, Refusal> offer = analyse(request, outputs, shape, device);
+    std::variant<Analysis, Refusal> offer = analyse(request, outputs, shape, device, most_places);
     if (const auto* refused = std::get_if<Refusal>(&offer)) {
       refusal = *refused;
       continue;

@@ -31,13 +31,15 @@ struct Analysis {
   double cost_ns = 0;
 };
 
+// Refuses a shape under which one sweep has more values, each counted at every place where it is computed.
 std::variant<Analysis, Refusal> analyse(const KernelRequest& request, const std::vector<int>& outputs,
-                                        const Shape& shape, const DeviceModel& device);
+                                        const Shape& shape, const DeviceModel& device,
+                                        std::size_t most_places = any_places);
 // The shapes worth trying for these outputs, most promising first, without duplicates.
 std::vector<Shape> candidate_shapes(const KernelRequest& request, const std::vector<int>& outputs);
 // The cheapest legal one.
 std::variant<Analysis, Refusal> choose(const KernelRequest& request, const std::vector<int>& outputs,
-                                       const DeviceModel& device);
+                                       const DeviceModel& device, std::size_t most_places = any_places);
 
 // The columns that the sweep computing an output (or updating a fold) runs over.
 dsl::AxisSet sweep_space(const dsl::Graph& graph, dsl::NodeId node, const Analysis& analysis);
