@@ -133,6 +133,7 @@ std::vector<Step> Body::steps(Work work, const Destinations& destinations) {
   }
   const Clustering clustering = cluster(work, device_, options_);
   plan_.notes.insert(plan_.notes.end(), clustering.notes.begin(), clustering.notes.end());
+  plan_.predictions += clustering.predictions;
   stored_ = work.stored;
   std::vector<Step> result;
   find_reusable(work, clustering);

@@ -1,7 +1,9 @@
 // Starts with one cluster for each value that must or should be stored, then merges neighbours while that is cheaper.
 #include "codegen/plan/cluster.hpp"
 
+#include <array>
 #include <set>
+#include <tuple>
 
 #include "dsl/scalar_table.hpp"
 #include "tigon/error.hpp"
@@ -52,6 +54,7 @@ class Clusterer {
     find_needed();
     find_matmuls();
     find_units();
+    cut_chains();
     make_clusters();
     if (!options_.unfused) merge();
     return order();
@@ -59,6 +62,8 @@ class Clusterer {
 
  private:
   enum class Unit : std::uint8_t { none, optional, required, matmul };
+  // What one kernel may compute: the search for a better kernel looks at all of it every time.
+  static constexpr std::size_t most_values = 384;
 
   bool is_boundary(NodeId id) const { return graph_.node(id).kind == NodeKind::input || work_.stored.contains(id); }
   bool is_target(NodeId id) const {
@@ -120,40 +125,70 @@ class Clusterer {
 
   // A map that several units would recompute from two or more large operands is better computed once.
   void find_shared_maps() {
-    std::vector<std::set<NodeId>> readers(
-        graph_.nodes.size());  // units that reach the node without passing another unit
+    // Two of the units that reach the node without passing another unit: it matters only whether there are two.
+    std::vector<std::array<NodeId, 2>> readers(graph_.nodes.size(), {dsl::no_node, dsl::no_node});
+    const auto add = [](std::array<NodeId, 2>& known, NodeId reader) {
+      if (reader == dsl::no_node || known[0] == reader || known[1] == reader) return;
+      (known[0] == dsl::no_node ? known[0] : known[1]) = reader;
+    };
     for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
       if (!live(id)) continue;
       for (const NodeId operand : graph_.operands(id)) {
         if (unit_[id] == Unit::matmul) continue;
         if (unit_[id] != Unit::none) {
-          readers[operand].insert(id);
+          add(readers[operand], id);
         } else {
-          readers[operand].insert(readers[id].begin(), readers[id].end());
+          for (const NodeId reader : readers[id]) add(readers[operand], reader);
         }
       }
     }
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
-      if (!live(id) || unit_[id] != Unit::none || readers[id].size() < 2) continue;
+      if (!live(id) || unit_[id] != Unit::none || readers[id][1] == dsl::no_node) continue;
       if (graph_.node(id).kind != NodeKind::map && graph_.node(id).kind != NodeKind::cast) continue;
-      std::set<NodeId> leaves;
-      double cost = 0;
-      leaves_of(id, id, leaves, cost);
-      if (leaves.size() >= 2 || cost >= 40) unit_[id] = Unit::optional;
+      if (is_dear(id)) unit_[id] = Unit::optional;
     }
   }
 
-  // Stored leaves as large as the node itself, and the relative cost of the maps on the way.
-  void leaves_of(NodeId root, NodeId id, std::set<NodeId>& leaves, double& cost) const {
-    for (const NodeId operand : graph_.operands(id)) {
-      if (is_boundary(operand) || unit_[operand] != Unit::none) {
-        if (element_count(work_, operand) >= 0.5 * element_count(work_, root)) leaves.insert(operand);
-        continue;
+  // Whether two or more stored leaves as large as the node itself, or costly maps, lie below it.
+  bool is_dear(NodeId root) const {
+    constexpr double dear_maps = 40;  // relative to an addition
+    std::set<NodeId> leaves, seen;
+    double cost = 0;
+    std::vector<NodeId> stack{root};
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      for (const NodeId operand : graph_.operands(id)) {
+        if (is_boundary(operand) || unit_[operand] != Unit::none) {
+          if (element_count(work_, operand) >= 0.5 * element_count(work_, root)) leaves.insert(operand);
+          if (leaves.size() >= 2) return true;
+          continue;
+        }
+        if (!seen.insert(operand).second) continue;
+        if (graph_.node(operand).kind == NodeKind::map && graph_.node(operand).axes == graph_.node(root).axes) {
+          cost += dsl::info(graph_.op(operand)).cost;
+          if (cost >= dear_maps) return true;
+        }
+        stack.push_back(operand);
       }
-      if (graph_.node(operand).kind == NodeKind::map && graph_.node(operand).axes == graph_.node(root).axes) {
-        cost += dsl::info(graph_.op(operand)).cost;
+    }
+    return false;
+  }
+
+  // A kernel's text, and the recursions that make it, are as deep as the longest chain that it computes: longer chains
+  // are stored on the way.
+  void cut_chains() {
+    constexpr int longest_chain = 256;
+    std::vector<int> depth(graph_.nodes.size(), 0);
+    for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
+      if (!live(id) || unit_[id] == Unit::matmul) continue;
+      for (const NodeId operand : graph_.operands(id)) {
+        const bool stored = unit_[operand] == Unit::required || unit_[operand] == Unit::matmul;
+        if (!stored) depth[id] = std::max(depth[id], depth[operand] + 1);
       }
-      leaves_of(root, operand, leaves, cost);
+      const NodeKind kind = graph_.node(id).kind;
+      const bool value = kind == NodeKind::map || kind == NodeKind::cast || kind == NodeKind::finish;
+      if (depth[id] >= longest_chain && value && unit_[id] == Unit::none) unit_[id] = Unit::required;
     }
   }
 
@@ -170,7 +205,13 @@ class Clusterer {
         collect_reads(item);
       }
       owner_[id] = items_.size();
+      for (const NodeId read : item.reads) readers_[read].insert(items_.size());
       items_.push_back(std::move(item));
+    }
+    // Everything else that is a unit counts as stored in its natural layout.
+    others_ = work_.stored;
+    for (const auto& [node, item] : owner_) {
+      if (!is_boundary(node)) others_[node] = {{}, work_.layouts[node], dsl::no_axis};
     }
     for (Item& item : items_) item.cost = cost_of(item);
   }
@@ -181,6 +222,8 @@ class Clusterer {
     std::vector<NodeId> nodes;
     std::set<NodeId> reads;   // units of other items
     std::set<NodeId> inputs;  // everything stored that it reads
+    std::size_t values = 0;   // that it computes
+    int version = 0;          // counts the merges that made it
     double cost = 0;
   };
 
@@ -192,6 +235,7 @@ class Clusterer {
   void collect_reads(Item& item) {
     item.reads.clear();
     item.inputs.clear();
+    item.values = 0;
     std::set<NodeId> seen;
     std::vector<NodeId> stack = item.nodes;
     const std::set<NodeId> own(item.nodes.begin(), item.nodes.end());
@@ -207,6 +251,7 @@ class Clusterer {
         add_read(item, id);
         continue;
       }
+      ++item.values;
       for (const NodeId operand : graph_.operands(id)) stack.push_back(operand);
     }
   }
@@ -216,29 +261,28 @@ class Clusterer {
     std::vector<NodeId> result;
     for (const NodeId node : item.nodes) {
       bool stored = unit_[node] == Unit::required;
-      for (std::size_t other = 0; other < items_.size() && !stored; ++other) {
-        if (items_[other].alive && !members.contains(other) && items_[other].reads.contains(node)) stored = true;
+      if (const auto readers = readers_.find(node); readers != readers_.end() && !stored) {
+        stored = std::any_of(readers->second.begin(), readers->second.end(),
+                             [&](std::size_t reader) { return !members.contains(reader); });
       }
       if (stored) result.push_back(node);
     }
     return result;
   }
 
-  std::optional<double> predict(const std::vector<NodeId>& sinks) {
-    if (const auto known = predictions_.find(sinks); known != predictions_.end()) return known->second;
-    // Everything else that is a unit counts as stored in its natural layout.
-    StoredValues stored = work_.stored;
-    std::set<NodeId> own(sinks.begin(), sinks.end());
-    return predictions_[sinks] = predict_with(sinks, own, stored);
-  }
-
-  std::optional<double> predict_with(const std::vector<NodeId>& sinks, const std::set<NodeId>& own,
-                                     StoredValues& stored) {
-    for (const auto& [node, item] : owner_) {
-      if (!own.contains(node) && !is_boundary(node)) stored[node] = {{}, work_.layouts[node], dsl::no_axis};
+  // The time of a kernel that computes the sinks and, on the way, those of its own units that it need not store.
+  std::optional<double> predict(const std::vector<NodeId>& sinks, const std::vector<NodeId>& own,
+                                std::size_t most_places) {
+    std::vector<StoredValues::node_type> taken;
+    for (const NodeId node : own) {
+      if (!is_boundary(node)) taken.push_back(others_.extract(node));
     }
-    const KernelPieces pieces = kernel_request(work_, sinks, stored);
-    const std::variant<double, schedule::Refusal> offer = schedule::predict(pieces.request, device_);
+    const KernelPieces pieces = kernel_request(work_, sinks, others_);
+    for (StoredValues::node_type& node : taken) {
+      if (!node.empty()) others_.insert(std::move(node));
+    }
+    ++predictions_;
+    const std::variant<double, schedule::Refusal> offer = schedule::predict(pieces.request, device_, most_places);
     if (const auto* refusal = std::get_if<schedule::Refusal>(&offer)) {
       last_refusal_ = refusal->reason;
       return std::nullopt;
@@ -254,7 +298,7 @@ class Clusterer {
       }
       return work / device_.matmul_gflops;
     }
-    const std::optional<double> cost = predict(item.nodes);
+    const std::optional<double> cost = predict(item.nodes, item.nodes, schedule::any_places);
     if (!cost) {
       throw Error({.kind = ErrorKind::internal, .function = graph_.name},
                   fmt::format("no schedule accepts {} alone: {}", value_name(graph_, item.nodes[0]), last_refusal_));
@@ -264,12 +308,14 @@ class Clusterer {
 
   // Whether a path leads from `from` to `to` through some third item.
   bool reaches_around(std::size_t from, std::size_t to) const {
+    const NodeId lowest = items_[from].nodes.front();  // operands come first: nothing below it leads there
     std::vector<std::size_t> stack;
     std::set<std::size_t> seen;
     const auto push_reads = [&](std::size_t item, bool first) {
       for (const NodeId read : items_[item].reads) {
         const std::size_t next = owner_.at(read);
         if (first && next == from) continue;
+        if (items_[next].nodes.back() < lowest) continue;
         if (seen.insert(next).second) stack.push_back(next);
       }
     };
@@ -285,6 +331,7 @@ class Clusterer {
 
   bool try_merge(std::size_t a, std::size_t b) {
     if (a == b || !items_[a].alive || !items_[b].alive || items_[a].matmul || items_[b].matmul) return false;
+    if (items_[a].values + items_[b].values > most_values) return false;
     if (reaches_around(a, b) || reaches_around(b, a)) return false;
     Item merged;
     merged.nodes = items_[a].nodes;
@@ -292,9 +339,7 @@ class Clusterer {
     std::sort(merged.nodes.begin(), merged.nodes.end());
     const std::vector<NodeId> sinks = sinks_of(merged, {a, b});
     if (sinks.empty()) return false;
-    std::set<NodeId> own(merged.nodes.begin(), merged.nodes.end());
-    StoredValues stored = work_.stored;
-    const std::optional<double> cost = predict_with(sinks, own, stored);
+    const std::optional<double> cost = predict(sinks, merged.nodes, 64 + 8 * (items_[a].values + items_[b].values));
     if (!cost) {
       note_refusal(a, b, last_refusal_);
       return false;
@@ -307,6 +352,11 @@ class Clusterer {
     }
     collect_reads(merged);
     merged.cost = *cost;
+    merged.version = ++versions_;
+    for (const std::size_t item : {a, b}) {
+      for (const NodeId read : items_[item].reads) readers_[read].erase(item);
+    }
+    for (const NodeId read : merged.reads) readers_[read].insert(a);
     for (const NodeId node : merged.nodes) owner_[node] = a;
     items_[b].alive = false;
     items_[a] = std::move(merged);
@@ -316,6 +366,21 @@ class Clusterer {
   void note_refusal(std::size_t a, std::size_t b, const std::string& reason) {
     refusals_[{items_[a].nodes[0], items_[b].nodes[0]}] = fmt::format(
         "{} with {}: {}", value_name(graph_, items_[a].nodes[0]), value_name(graph_, items_[b].nodes[0]), reason);
+  }
+
+  // The items around this one, in their order.
+  std::vector<std::size_t> near(std::size_t item) const {
+    constexpr std::size_t most = 64;  // to either side
+    std::vector<std::size_t> result;
+    for (std::size_t a = item; a-- > 0 && result.size() < most;) {
+      if (items_[a].alive) result.push_back(a);
+    }
+    std::reverse(result.begin(), result.end());
+    const std::size_t before = result.size();
+    for (std::size_t a = item + 1; a < items_.size() && result.size() < before + most; ++a) {
+      if (items_[a].alive) result.push_back(a);
+    }
+    return result;
   }
 
   void merge() {
@@ -328,15 +393,17 @@ class Clusterer {
         std::set<std::size_t> producers;
         for (const NodeId read : items_[b].reads) producers.insert(owner_.at(read));
         std::vector<std::size_t> others(producers.begin(), producers.end());
-        for (std::size_t a = 0; a < items_.size(); ++a) {
-          if (a == b || !items_[a].alive || items_[a].matmul || producers.contains(a)) continue;
-          const bool shares = std::any_of(items_[a].inputs.begin(), items_[a].inputs.end(), [&](NodeId input) {
+        const auto consider = [&](std::size_t a) {
+          if (items_[a].matmul || producers.contains(a)) return;
+          const std::set<NodeId>& inputs = items_[a].inputs;
+          const bool shares = std::any_of(inputs.begin(), inputs.end(), [&](NodeId input) {
             return items_[b].inputs.contains(input) && element_count(work_, input) > 1;
           });
           if (shares) others.push_back(a);
-        }
+        };
+        for (const std::size_t a : near(b)) consider(a);
         for (const std::size_t a : others) {
-          if (tried_.insert({items_[a].nodes, items_[b].nodes}).second && try_merge(a, b)) {
+          if (tried_.insert({a, items_[a].version, b, items_[b].version}).second && try_merge(a, b)) {
             changed = true;
             break;
           }
@@ -384,6 +451,7 @@ class Clusterer {
       finished.insert(i);
       waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(best));
     }
+    result.predictions = predictions_;
     for (const auto& [pair, text] : refusals_) result.notes.push_back({Note::Kind::refused, text});
     return result;
   }
@@ -398,8 +466,11 @@ class Clusterer {
   std::map<NodeId, Contraction> matmuls_;
   std::vector<Item> items_;
   std::map<NodeId, std::size_t> owner_;
-  std::map<std::vector<NodeId>, std::optional<double>> predictions_;
-  std::set<std::pair<std::vector<NodeId>, std::vector<NodeId>>> tried_;
+  std::map<NodeId, std::set<std::size_t>> readers_;                 // living items that read a unit of another
+  StoredValues others_;                                             // with every unit
+  std::set<std::tuple<std::size_t, int, std::size_t, int>> tried_;  // items and their versions
+  int versions_ = 0;
+  std::size_t predictions_ = 0;
   std::map<std::pair<NodeId, NodeId>, std::string> refusals_;
   std::string last_refusal_;
 };

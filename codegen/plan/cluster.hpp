@@ -28,6 +28,7 @@ struct Cluster {
 struct Clustering {
   std::vector<Cluster> clusters;  // in an order in which they can run
   std::vector<Note> notes;
+  std::size_t predictions = 0;  // kernels whose time the schedules were asked to predict
 };
 Clustering cluster(const Work& work, const schedule::DeviceModel& device, const PlanOptions& options);
 

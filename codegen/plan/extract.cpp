@@ -1,4 +1,4 @@
-// Copies the nodes between stored values and sinks; payload tables are shared as they are, so payloads stay valid.
+// Copies the nodes between stored values and sinks, each with its entry of the payload tables.
 #include "codegen/plan/extract.hpp"
 
 #include <set>
@@ -61,18 +61,13 @@ class Extractor {
     g.axes = axes;
     g.splits = outer.splits;
     g.equals = outer.equals;
-    g.constants = outer.constants;
-    g.views = outer.views;
-    g.folds = outer.folds;
-    g.gathers = outer.gathers;
-    g.scatters = outer.scatters;
     g.monoids = outer.monoids;
     g.locations = outer.locations;
   }
 
   Extracted run(const std::vector<Sink>& sinks) {
     mark(sinks);
-    for (NodeId id = 0; id < outer_.nodes.size(); ++id) {
+    for (NodeId id = first_; id < needed_.size(); ++id) {
       if (needed_[id]) copy(id);
     }
     for (const Sink& sink : sinks) {
@@ -109,12 +104,20 @@ class Extractor {
     return kind == NodeKind::input || stored_.contains(id);
   }
 
+  // Nodes lie between the first one needed and the last sink.
   void mark(const std::vector<Sink>& sinks) {
-    needed_.assign(outer_.nodes.size(), false);
+    NodeId last = 0;
+    for (const Sink& sink : sinks) last = std::max(last, sink.node);
+    needed_.assign(last + 1, false);
     for (const Sink& sink : sinks) needed_[sink.node] = true;
-    for (NodeId id = static_cast<NodeId>(outer_.nodes.size()); id-- > 0;) {
+    first_ = last;
+    for (const Sink& sink : sinks) first_ = std::min(first_, sink.node);
+    for (NodeId id = last + 1; id-- > first_;) {
       if (!needed_[id] || is_boundary(id)) continue;
-      for (const NodeId operand : outer_.operands(id)) needed_[operand] = true;
+      for (const NodeId operand : outer_.operands(id)) {
+        needed_[operand] = true;
+        first_ = std::min(first_, operand);
+      }
     }
   }
 
@@ -143,7 +146,21 @@ class Extractor {
     }
     std::vector<NodeId> operands;
     for (const NodeId operand : outer_.operands(id)) operands.push_back(copy_[operand]);
+    copy_payload(node);
     copy_[id] = add(node, operands);
+  }
+
+  void copy_payload(Node& node) {
+    const auto copied = [&](const auto& from, auto& to) {
+      to.push_back(from[node.payload]);
+      node.payload = static_cast<std::uint32_t>(to.size() - 1);
+    };
+    Graph& g = result_.graph;
+    if (node.kind == NodeKind::constant) copied(outer_.constants, g.constants);
+    if (node.kind == NodeKind::view) copied(outer_.views, g.views);
+    if (node.kind == NodeKind::fold) copied(outer_.folds, g.folds);
+    if (node.kind == NodeKind::gather) copied(outer_.gathers, g.gathers);
+    if (node.kind == NodeKind::scatter) copied(outer_.scatters, g.scatters);
   }
 
   // An input for a stored value; a state that is still in partitions is merged over them here.
@@ -194,6 +211,7 @@ class Extractor {
   const Graph& outer_;
   const StoredValues& stored_;
   std::vector<bool> needed_;
+  NodeId first_ = 0;
   std::vector<NodeId> copy_;
   std::set<std::string> names_;
   Extracted result_;

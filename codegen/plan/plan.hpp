@@ -117,6 +117,7 @@ struct Plan {
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   std::vector<Note> notes;
+  std::size_t predictions = 0;  // kernels whose time was predicted on the way to this plan
   std::vector<FrontEntry> front;
   double predicted_ns = 0;
 };
