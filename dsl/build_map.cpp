@@ -3,6 +3,7 @@
 
 #include "dsl/build_state.hpp"
 #include "dsl/scalar_table.hpp"
+#include "dsl/whole.hpp"
 
 namespace tigon::dsl {
 namespace {
@@ -181,26 +182,17 @@ std::optional<NodeId> fold_constants(Builder& builder, ScalarOp op, std::span<co
     dtypes[i] = graph.node(operands[i]).dtype;
   }
   const DType result = result_dtype(op, std::span(dtypes.data(), operands.size()));
-  if (result == DType::i32 || result == DType::i64) {
-    const auto whole = [&](std::size_t i) {
-      return static_cast<std::uint64_t>(graph.constants[graph.node(operands[i]).payload].integer);
-    };
-    std::uint64_t exact = 0;
-    if (op == ScalarOp::add)
-      exact = whole(0) + whole(1);
-    else if (op == ScalarOp::sub)
-      exact = whole(0) - whole(1);
-    else if (op == ScalarOp::mul)
-      exact = whole(0) * whole(1);
-    else if (op == ScalarOp::neg)
-      exact = 0 - whole(0);
-    else {
-      for (std::size_t i = 0; i < operands.size(); ++i)
-        if (std::fabs(values[i]) > 9007199254740992.0) return std::nullopt;  // 2^53: exact in f64
-      return builder.constant(result, info(op).reference(values[0], values[1], values[2]));
+  const DType computed =
+      operand_dtype(op, std::span(dtypes.data(), operands.size()), static_cast<int>(operands.size()) - 1);
+  if (is_whole(computed)) {
+    std::array<std::int64_t, 3> whole{};
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Constant& constant = graph.constants[graph.node(operands[i]).payload];
+      whole[i] = is_whole(dtypes[i]) ? wrap(computed, constant.integer) : constant.number != 0;
     }
-    if (result == DType::i32) return builder.integer(result, static_cast<std::int32_t>(exact));
-    return builder.integer(result, static_cast<std::int64_t>(exact));
+    const auto exact = whole_result(op, computed, std::span(whole.data(), operands.size()));
+    if (!exact) return std::nullopt;
+    return is_whole(result) ? builder.integer(result, *exact) : builder.constant(result, static_cast<double>(*exact));
   }
   return builder.constant(result, info(op).reference(values[0], values[1], values[2]));
 }

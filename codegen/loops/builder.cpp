@@ -1,11 +1,13 @@
 // Hash-consing, index folding and dtype rules of nest expressions.
 #include "codegen/loops/builder.hpp"
 
+#include <array>
 #include <bit>
 
 #include <fmt/format.h>
 
 #include "dsl/scalar_table.hpp"
+#include "dsl/whole.hpp"
 #include "tigon/error.hpp"
 
 namespace tigon::loops {
@@ -14,11 +16,6 @@ namespace {
 [[noreturn]] void fail(const std::string& sentence) { throw Error({.kind = ErrorKind::internal}, sentence); }
 
 bool is_whole(DType dtype) { return dtype == DType::i32 || dtype == DType::i64; }
-
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  const std::int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
-}
 
 }  // namespace
 
@@ -235,42 +232,20 @@ ExprId NestBuilder::cast(DType to, ExprId value) {
 
 // Folds i64 arithmetic on constants and drops neutral operands; `no_expr` where nothing can be said.
 ExprId NestBuilder::fold_integers(ScalarOp op, const std::vector<ExprId>& args) {
-  const auto constant = [&](std::size_t i) {
-    return i < args.size() && nest.exprs[args[i]].kind == ExprKind::constant;
-  };
-  const auto value = [&](std::size_t i) { return nest.exprs[args[i]].integer; };
-  if (args.size() == 1) return op == ScalarOp::neg && constant(0) ? integer(-value(0)) : no_expr;
-  if (args.size() != 2) return no_expr;
-  if (constant(0) && constant(1)) {
-    const std::int64_t a = value(0);
-    const std::int64_t b = value(1);
-    switch (op) {
-      case ScalarOp::add:
-        return integer(a + b);
-      case ScalarOp::sub:
-        return integer(a - b);
-      case ScalarOp::mul:
-        return integer(a * b);
-      case ScalarOp::min:
-        return integer(a < b ? a : b);
-      case ScalarOp::max:
-        return integer(a > b ? a : b);
-      case ScalarOp::floor_div:
-        return b == 0 ? no_expr : integer(floor_quotient(a, b));
-      case ScalarOp::rem:
-        return b == 0 ? no_expr : integer(a - floor_quotient(a, b) * b);
-      case ScalarOp::less:
-        return truth(a < b);
-      case ScalarOp::less_equal:
-        return truth(a <= b);
-      case ScalarOp::equal:
-        return truth(a == b);
-      case ScalarOp::not_equal:
-        return truth(a != b);
-      default:
-        return no_expr;
-    }
+  bool known = true;
+  std::vector<std::int64_t> values;
+  for (const ExprId arg : args) {
+    known = known && nest.exprs[arg].kind == ExprKind::constant;
+    values.push_back(nest.exprs[arg].integer);
   }
+  if (known) {
+    const std::optional<std::int64_t> result = dsl::whole_result(op, DType::i64, values);
+    if (!result) return no_expr;
+    const std::array operands{DType::i64, DType::i64, DType::i64};
+    const DType dtype = dsl::result_dtype(op, std::span(operands.data(), args.size()));
+    return dtype == DType::boolean ? truth(*result != 0) : integer(*result);
+  }
+  if (args.size() != 2) return no_expr;
   if (op == ScalarOp::add && is_integer(args[0], 0)) return args[1];
   if ((op == ScalarOp::add || op == ScalarOp::sub) && is_integer(args[1], 0)) return args[0];
   if (op == ScalarOp::sub && args[0] == args[1]) return integer(0);

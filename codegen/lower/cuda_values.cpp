@@ -91,7 +91,7 @@ Range CudaLowering::range(ExprId id) {
           result = {bounded(wide(a.low) - b.high), bounded(wide(a.high) - b.low)};
           break;
         case ScalarOp::neg:
-          result = {-a.high, -a.low};
+          result = {bounded(-wide(a.high)), bounded(-wide(a.low))};
           break;
         case ScalarOp::mul: {
           const __int128 ends[] = {wide(a.low) * b.low, wide(a.low) * b.high, wide(a.high) * b.low,

@@ -1,5 +1,8 @@
 // The builder: sharing, folding of index arithmetic, dtypes, inlined programs; and what preparation makes of sums.
 #include "codegen/loops/builder.hpp"
+
+#include <limits>
+
 #include "codegen/loops/print.hpp"
 #include "codegen/lower/fma.hpp"
 #include "dsl/monoid.hpp"
@@ -27,6 +30,21 @@ TEST_CASE("equal expressions are one, and index arithmetic folds", "[nest]") {
   // Floats keep every operation: x + 0 is not x for -0.
   const ExprId x = b.scalar(b.scalar_parameter("x", DType::f32));
   CHECK(b.add(x, b.number(DType::f32, 0)) != x);
+}
+
+TEST_CASE("constant indices fold as kernels compute them", "[nest]") {
+  NestBuilder b;
+  const std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  const ExprId lowest = b.integer(least), minus_one = b.integer(-1);
+  CHECK(b.floor_div(lowest, minus_one) == lowest);
+  CHECK(b.rem(lowest, minus_one) == b.integer(0));
+  CHECK(b.floor_div(lowest, b.integer(0)) == b.integer(0));
+  CHECK(b.rem(lowest, b.integer(0)) == lowest);
+  CHECK(b.op(ScalarOp::neg, {lowest}) == lowest);
+  CHECK(b.op(ScalarOp::abs, {lowest}) == lowest);
+  CHECK(b.add(lowest, minus_one) == b.integer(std::numeric_limits<std::int64_t>::max()));
+  CHECK(b.mul(lowest, minus_one) == lowest);
+  CHECK(b.op(ScalarOp::shift_left, {b.integer(1), b.integer(64)}) == b.integer(1));
 }
 
 TEST_CASE("operands are promoted and wrong ones refused", "[nest]") {

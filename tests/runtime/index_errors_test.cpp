@@ -137,3 +137,33 @@ TEST_CASE("a launch that is refused for an index has not touched what it would h
   CHECK(message_of([&] { step(Stream(), f.args); }) == "no error");
   CHECK(f.table.data[7] == 8.0F);
 }
+
+TEST_CASE("an index that reads itself many times over is evaluated once") {
+  Bench f;
+  f.ids.data[0] = 1 << 20;
+  const auto twice = function("twice", [](const LookupArgs<Tensor>& in) {
+    auto index = in.ids;
+    for (int i = 0; i < 60; ++i) index = index ^ (index >> 1);
+    return at<Rows>(in.table, index);
+  });
+  std::int32_t expected = 1 << 20;
+  for (int i = 0; i < 60; ++i) expected ^= expected >> 1;
+  CHECK(says(f.launch(twice), {"argument `ids`", "found " + std::to_string(expected) + " at batch = 0, tokens = 0"}));
+}
+
+TEST_CASE("a reported index is the kernel's own, wrapped to 64 bits") {
+  Bench f;
+  std::fill_n(f.offset.data, 5, 3);
+  const auto wraps = function("wraps", [](const LookupArgs<Tensor>& in) {
+    return at<Rows>(in.table, in.offset * 4611686018427387904L * 2 + 1000);  // 3 * 2^63 + 1000
+  });
+  CHECK(says(f.launch(wraps), {"found -9223372036854774808 at tokens = 0"}));
+  const auto exact = function("exact", [](const LookupArgs<Tensor>& in) {
+    return at<Rows>(in.table, in.offset + 9007199254740990L);  // 2^53 + 1 has no f64
+  });
+  CHECK(says(f.launch(exact), {"found 9007199254740993 at tokens = 0"}));
+  const auto back = function("back", [](const LookupArgs<Tensor>& in) {
+    return at<Rows>(in.table, in.offset * 4611686018427387904L * 4 + 1);  // 3 * 2^64 + 1
+  });
+  CHECK(f.launch(back) == "no error");
+}
