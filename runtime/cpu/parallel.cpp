@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
@@ -85,6 +86,43 @@ void store_fence() noexcept {
 #endif
 }
 
+double seconds_now() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Where other programs want the cores, a region waits for a worker that does not run, for a whole turn of the system's
+// scheduler, and that for each of many small regions. After such a wait this thread's regions run on itself alone for a
+// while, twice as long each time it happens again. Results do not depend on the number of workers.
+class Contention {
+ public:
+  [[nodiscard]] bool alone() noexcept {
+    if (skip_ == 0) return false;
+    --skip_;
+    return true;
+  }
+  // The longest time that a worker took to begin, and the longest that one worked.
+  void met(double late, double worked) noexcept {
+    constexpr double long_wait = 1e-3;  // seconds; waking a worker takes a tenth of that
+    if (late < long_wait || late < 2 * worked) {
+      length_ = std::max(shortest, length_ / 2);
+      return;
+    }
+    skip_ = length_;
+    length_ = std::min(longest, length_ * 2);
+  }
+
+ private:
+  static constexpr int shortest = 32, longest = 4096;  // regions
+  int skip_ = 0, length_ = shortest;
+};
+thread_local Contention contention;
+
+void raise(std::atomic<double>& most, double value) noexcept {
+  double known = most.load(std::memory_order_relaxed);
+  while (known < value && !most.compare_exchange_weak(known, value, std::memory_order_relaxed)) {
+  }
+}
+
 struct Region {
   i64 partitions;
   PartitionBody body;
@@ -93,9 +131,13 @@ struct Region {
   std::atomic<int> failed_worker;  // the lowest worker whose body threw
   std::atomic<bool> recording{false};
   std::exception_ptr failure{};
+  double start = 0;  // seconds
+  std::atomic<double> late{0}, worked{0};
 
   // Exceptions must not cross frames of the thread library.
   void run_share(int worker, int workers) noexcept {
+    const double begun = seconds_now();
+    raise(late, begun - start);
     const i64 whole = partitions / workers;
     const i64 rest = partitions % workers;
     const i64 first = whole * worker + std::min<i64>(worker, rest);
@@ -108,6 +150,7 @@ struct Region {
       }
     }
     if (end == ShareEnd::store_fence) store_fence();
+    raise(worked, seconds_now() - begun);
   }
 
   void record(int worker) noexcept {
@@ -143,19 +186,24 @@ void parallel_partitions(i64 partitions, int max_threads, PartitionBody body, vo
   const i64 limit = max_threads > 0 ? max_threads : worker_limit();
   const int workers = static_cast<int>(std::min(limit, partitions));
   const bool standard = thread_source() == ThreadSource::standard;
-  if (workers <= 1 || (!standard && openmp().parallel == nullptr)) {
+  if (workers <= 1 || (!standard && openmp().parallel == nullptr) || contention.alone()) {
     body(context, 0, partitions, 0);
     if (end == ShareEnd::store_fence) store_fence();
     return;
   }
   Region region{partitions, body, context, end, {workers}};
+  region.start = seconds_now();
   if (standard) {
     run_on_standard_threads(region, workers);
   } else {
     openmp().parallel(openmp_share, &region, static_cast<unsigned>(workers), 0);
   }
+  contention.met(region.late.load(std::memory_order_relaxed), region.worked.load(std::memory_order_relaxed));
   if (region.failure) std::rethrow_exception(region.failure);
 }
+
+void forget_contention() noexcept { contention = {}; }
+void report_contention(double late, double worked) noexcept { contention.met(late, worked); }
 
 int worker_limit() { return openmp().max_threads != nullptr ? std::max(1, openmp().max_threads()) : 1; }
 

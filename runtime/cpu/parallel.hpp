@@ -12,13 +12,19 @@ using PartitionBody = void (*)(void* context, i64 first, i64 last, int worker);
 enum class ShareEnd { nothing, store_fence };
 
 // Splits [0, partitions) into one contiguous share per worker. One worker or one partition runs on the calling thread
-// with no fork. max_threads <= 0 stands for worker_limit(). An exception of the body is kept until every share has
-// ended and is then thrown here, the lowest worker's first.
+// with no fork; so do calls that follow one whose workers were slow to begin, because others use the cores. max_threads
+// <= 0 stands for worker_limit(). An exception of the body is kept until every share has ended and is then thrown here,
+// the lowest worker's first.
 void parallel_partitions(i64 partitions, int max_threads, PartitionBody body, void* context,
                          ShareEnd end = ShareEnd::nothing);
 
 // The threads a parallel call would use by default: OpenMP's limit for the calling thread, 1 where OpenMP is missing.
 int worker_limit();
+
+// Calls of this thread use all workers again, whatever was met before.
+void forget_contention() noexcept;
+// What each call reports of itself: seconds that its slowest worker took to begin, and that the longest share took.
+void report_contention(double late, double worked) noexcept;
 
 // A share below this is not worth waking a worker for: waking costs 0.6 us while the pool still spins and several
 // microseconds once it sleeps (2 cores, libgomp 12).

@@ -56,6 +56,7 @@ TEST_CASE("every partition runs once, in contiguous ascending shares", "[paralle
     for (const i64 partitions : {0, 1, 2, 3, 7, 64, 1000}) {
       for (const int workers : {1, 2, 3, 8}) {
         Record record(partitions, workers);
+        forget_contention();
         parallel_partitions(partitions, workers, visit, &record,
                             partitions % 2 == 0 ? ShareEnd::store_fence : ShareEnd::nothing);
         for (const auto& count : record.visits) REQUIRE(count == 1);
@@ -76,6 +77,7 @@ TEST_CASE("every partition runs once, in contiguous ascending shares", "[paralle
 TEST_CASE("the pool's workers really run", "[parallel]") {
   REQUIRE(worker_limit() >= 1);
   Record record(4, 4);
+  forget_contention();
   parallel_partitions(4, 4, visit, &record);
   CHECK(record.left_thread);
   CHECK(record.calls == 4);
@@ -105,6 +107,7 @@ TEST_CASE("the lowest worker's exception arrives after all shares ended", "[para
     const Source source(kind);
     for (const int workers : {1, 2, 4}) {
       std::atomic<int> ended{0};
+      forget_contention();
       const auto body = [](void* context, i64 first, i64, int worker) {
         ++*static_cast<std::atomic<int>*>(context);
         if (worker != 1) throw std::runtime_error("share " + std::to_string(first));
@@ -113,6 +116,27 @@ TEST_CASE("the lowest worker's exception arrives after all shares ended", "[para
       REQUIRE(ended == workers);
     }
   }
+}
+
+TEST_CASE("after a worker that was slow to begin, regions run on their caller alone, and later share again",
+          "[parallel]") {
+  forget_contention();
+  const auto shares = [] {
+    std::atomic<int> calls{0};
+    parallel_partitions(2, 2, [](void* data, i64, i64, int) { ++*static_cast<std::atomic<int>*>(data); }, &calls);
+    return calls.load();
+  };
+  report_contention(0.02, 0.0);
+  int alone = 0;
+  while (alone < 100 && shares() == 1) ++alone;
+  CHECK(alone == 32);
+  forget_contention();
+  report_contention(0.02, 0.0);
+  report_contention(0.02, 0.0);
+  alone = 0;
+  while (alone < 1000 && shares() == 1) ++alone;
+  CHECK(alone == 64);
+  forget_contention();
 }
 
 TEST_CASE("small work is not shared", "[parallel]") {
