@@ -109,6 +109,7 @@ class CompiledFunction final : public detail::CompiledCore {
               std::span<const RawBuffer> outputs, void* workspace, std::size_t workspace_bytes) override {
     check_stream(stream);
     check_counts(*this, inputs, scalars, outputs);
+    check_absent(inputs);
     const Binding& binding = find(inputs, outputs);
     const std::size_t needed = needed_bytes(binding, inputs);
     if (workspace_bytes < needed || reinterpret_cast<std::uintptr_t>(workspace) % 64 != 0 || workspace == nullptr) {
@@ -158,6 +159,7 @@ class CompiledFunction final : public detail::CompiledCore {
       bytes += static_cast<std::size_t>((count * size_of(info.dtype) + 63) / 64 * 64);
     }
     check_stream(stream);
+    check_absent(inputs);
     std::shared_ptr<void> storage = program_->allocate(stream, std::max<std::size_t>(bytes, 64));
     for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
       if (offsets[i] == 0) continue;
@@ -213,6 +215,16 @@ class CompiledFunction final : public detail::CompiledCore {
       bytes = std::max(bytes, guard_->needed_bytes(guard_->find(inputs, {&output, 1}), inputs));
     }
     return bytes;
+  }
+
+  // Its value would be ignored.
+  void check_absent(std::span<const RawBuffer> inputs) const {
+    for (const std::size_t input : request().absent) {
+      if (input >= inputs.size() || inputs[input].pointer == nullptr) continue;
+      refuse(request().inputs[input], "", "a buffer", "none",
+             "Compile for it: compile(function, shape_of(args), ...), or set its slot in the Shape to `present`",
+             "an optional argument is given that the function was compiled without");
+    }
   }
 
   void check_stream(const Stream& stream) const {

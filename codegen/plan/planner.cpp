@@ -1,4 +1,5 @@
 // From a graph to a plan: buffers for arguments and results, then steps for the clusters in their order.
+#include "codegen/plan/dead_steps.hpp"
 #include "codegen/plan/search.hpp"
 #include "dsl/graph.hpp"
 #include "tigon/error.hpp"
@@ -140,6 +141,7 @@ Plan plan(const Graph& graph, const dsl::Extents& extents, const schedule::Devic
     if (auto* refusal = std::get_if<schedule::Refusal>(&built)) return std::move(*refusal);
     result.steps = std::get<Built>(std::move(built)).steps;
     append_copies(result, graph, from, device, options);
+    drop_dead_steps(result);
     finish_plan(result);
     return result;
   };

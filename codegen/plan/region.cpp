@@ -33,6 +33,7 @@ class RegionFinder {
     if (seed == graph_.nodes.size()) return std::nullopt;
     grow(seed);
     close();
+    pull_in();
     Region region;
     region.values.assign(large_.begin(), large_.end());
     std::set<NodeId> targets;
@@ -109,9 +110,7 @@ class RegionFinder {
   }
   bool is_large(NodeId id) const {
     if (is_read(id) || product_[id] || !needed_[id] || !graph_.node(id).axes.contains(axis_)) return false;
-    double elements = 1;
-    for (const AxisId axis : graph_.node(id).axes) elements *= static_cast<double>(work_.extents[axis]);
-    return elements * size_of(graph_.node(id).dtype) >= bytes_;
+    return elements(id) * size_of(graph_.node(id).dtype) >= bytes_;
   }
 
   void grow(NodeId seed) {
@@ -143,6 +142,29 @@ class RegionFinder {
     }
     for (NodeId id = 0; id < graph_.nodes.size(); ++id) {
       if (below_[id] && above[id] && needed_[id] && !is_leaf(id) && !product_[id]) inside_.insert(id);
+    }
+  }
+
+  double elements(NodeId id) const {
+    double count = 1;
+    for (const AxisId axis : graph_.node(id).axes) count *= static_cast<double>(work_.extents[axis]);
+    return count;
+  }
+
+  // Values of narrow types that have as many elements as a large one, such as its mask, are made chunk by chunk too
+  // where nobody else needs them.
+  void pull_in() {
+    double fewest = elements(*large_.begin());
+    for (const NodeId id : large_) fewest = std::min(fewest, elements(id));
+    for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
+      if (inside_.contains(id) || !needed_[id] || is_leaf(id) || is_read(id) || product_[id]) continue;
+      if (!graph_.node(id).axes.contains(axis_) || elements(id) < fewest) continue;
+      const bool target = std::find(work_.targets.begin(), work_.targets.end(), id) != work_.targets.end();
+      const bool only_inside = std::all_of(readers_[id].begin(), readers_[id].end(),
+                                           [&](NodeId reader) { return inside_.contains(reader) || product_[reader]; });
+      if (target || !only_inside || readers_[id].empty()) continue;
+      inside_.insert(id);
+      below_[id] = true;
     }
   }
 

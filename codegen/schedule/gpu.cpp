@@ -121,16 +121,38 @@ class ThreadBinder {
     double read = 0, written = 0;
     for (const loops::Parameter& parameter : nest_.parameters) {
       double bytes = size_of(parameter.dtype);
+      double looked_up = -1;
+      for (std::size_t i = 0; i < result_.input_parameters.size(); ++i) {
+        const auto& slots = result_.input_parameters[i];
+        const auto id = static_cast<loops::ParameterId>(&parameter - nest_.parameters.data());
+        if (std::find(slots.begin(), slots.end(), id) != slots.end()) looked_up = elements_looked_up(i);
+      }
       for (const std::uint16_t axis : parameter.axes) {
         const dsl::AxisId id = result_.nest_axes[axis];
         bytes *= id == dsl::no_axis ? static_cast<double>(result_.partitions[0].count(request_.extents))
                                     : static_cast<double>(request_.extents[id]);
       }
+      if (looked_up >= 0) bytes = std::min(bytes, looked_up * size_of(parameter.dtype));
       if (parameter.access != loops::Access::write) read += bytes;
       if (parameter.access != loops::Access::read) written += bytes;
     }
     nest_.notes.push_back(
         fmt::format("Reads {} and writes {} at the planned extents, each once.", amount(read), amount(written)));
+  }
+  // Elements of an input that only lookups read, as many as they look up; -1 for any other input.
+  double elements_looked_up(std::size_t input) const {
+    const dsl::Graph& graph = request_.graph;
+    const dsl::NodeId table = graph.inputs[input].node;
+    double elements = 0;
+    for (dsl::NodeId id = 0; id < graph.nodes.size(); ++id) {
+      const auto operands = graph.operands(id);
+      if (std::find(operands.begin(), operands.end(), table) == operands.end()) continue;
+      if (graph.node(id).kind != dsl::NodeKind::gather || operands[0] != table || operands[1] == table) return -1;
+      double looked_up = 1;
+      for (const dsl::AxisId axis : graph.node(id).axes) looked_up *= static_cast<double>(request_.extents[axis]);
+      elements += looked_up;
+    }
+    return elements > 0 ? elements : -1;
   }
   static std::string amount(double bytes) {
     constexpr std::string_view units[] = {"bytes", "KiB", "MiB", "GiB"};

@@ -22,6 +22,7 @@ cuda::CudaText cuda_text(const plan::Kernel& kernel, const lower::CudaClass& buf
   if (buffers.aligned) lowered.notes.emplace_back("Every buffer starts at a multiple of 16 bytes.");
   if (buffers.dense) lowered.notes.emplace_back("Rows lie dense in memory.");
   if (!kernel.provenance.empty()) lowered.notes.push_back("Written at " + kernel.provenance + ".");
+  lowered.notes.emplace_back("For NVRTC, with --device-as-default-execution-space --fmad=false --std=c++17.");
   return cuda::print_cuda(lowered);
 }
 

@@ -157,3 +157,30 @@ TEST_CASE("strategies: an axis that is part of a split is refused with a sentenc
   const Problem problem = make_problem(*halves.trace(), {{"tokens", 5}, {"vocab", 8}}, 8);
   CHECK_THROWS_WITH(plan_of(problem, in_chunks(problem, {{"rest", 1}})), Catch::Contains("part of a split"));
 }
+
+TEST_CASE("a large value's mask is made chunk by chunk with it, and no step makes what nobody reads") {
+  for (const bool narrow : {false, true}) {
+    const dsl::Graph graph =
+        narrow ? *value_and_grad(linear_focal<bf16>(), wrt<"x", "weight">).trace() : focal_gradient();
+    const Problem problem = make_problem(graph, {{"tokens", 150}, {"vocab", 301}, {"hidden", 24}}, 301);
+    // Above the size of the mask, which has as many elements in a byte each.
+    const plan::Plan plan = plan_of(problem, in_chunks(problem, {{"tokens", 32, narrow ? 80000.0 : 150000.0}}));
+    CHECK(deepest_loops(plan, plan.steps) == "tokens");
+    CHECK(held_whole(plan, "tokens", "vocab") == "");
+    std::vector<bool> read(plan.buffers.size(), false);
+    each_step(plan.steps, [&](const plan::Step& step) {
+      if (const auto* matmul = std::get_if<plan::Matmul>(&step.node)) read[matmul->a] = read[matmul->b] = true;
+      const auto* launch = std::get_if<plan::Launch>(&step.node);
+      for (std::size_t i = 0; launch != nullptr && i < launch->buffers.size(); ++i) {
+        const auto& parameter = plan.kernels[launch->kernel].scheduled.nest.parameters[i];
+        if (launch->buffers[i] != plan::no_buffer && parameter.access != loops::Access::write)
+          read[launch->buffers[i]] = true;
+      }
+    });
+    for (std::size_t id = 0; id < plan.buffers.size(); ++id) {
+      const plan::Buffer& buffer = plan.buffers[id];
+      INFO(buffer.name);
+      if (buffer.home == plan::Home::workspace && buffer.first_step >= 0) CHECK(read[id]);
+    }
+  }
+}

@@ -80,6 +80,7 @@ struct CompileRequest {
   std::vector<std::string> outputs;
   std::vector<GivenExtent> extents;
   CompileOptions options;
+  std::vector<std::size_t> absent{};  // inputs by number: optional arguments that the function was traced without
 };
 
 // A compiled function. Shared by threads; its launches lock nothing once extents are bound.
