@@ -28,7 +28,7 @@ std::optional<dsl::Graph> index_guard(const dsl::Graph& graph) {
     total = total == dsl::no_node ? count : builder.map(ScalarOp::add, {total, count});
   }
   if (total == dsl::no_node) return std::nullopt;
-  builder.output({.name = guard_output, .node = total, .dtype = DType::i32});
+  builder.output({.name = guard_output, .node = total, .dtype = DType::i32, .axes = {}});
   return dsl::rebuild(std::move(builder).finish(),
                       [](dsl::Builder&, NodeId, std::span<const NodeId>) { return dsl::no_node; });
 }

@@ -151,13 +151,13 @@ CompileRequest compile_request(GraphPointer graph, const Args<Shape>& shape, Ext
   CompileRequest request{std::move(graph), {}, {}, {}, std::move(extents), options};
   add_paths(shape, request.inputs, &request.scalars);
   std::size_t number = 0;
-  auto find_absent = [&](const std::string&, const auto& slot) {
+  auto find_absent = [&](const auto& slot) {
     if constexpr (!Signature<typename std::remove_cvref_t<decltype(slot)>::tigon_slot>::is_scalar) {
       if (!slot.given) request.absent.push_back(number);
       ++number;
     }
   };
-  visit_slots(shape, std::string(), find_absent);
+  visit_slots(shape, find_absent);
   return request;
 }
 }  // namespace detail
