@@ -4,6 +4,7 @@
 #include <set>
 
 #include "dsl/rebuild.hpp"
+#include "runtime/binding.hpp"
 #include "runtime/cache/cache.hpp"
 #include "runtime/compiled.hpp"
 #include "runtime/cpu/device_program.hpp"
@@ -43,42 +44,6 @@ std::vector<std::string> names_of(const Infos& infos) {
   return names;
 }
 
-// Extents and layouts that a bind was made for; a launch compares its buffers against it.
-struct Binding {
-  std::vector<RawBuffer> inputs, outputs;  // by graph input and output; pointers unused
-  std::unique_ptr<const DeviceBound> bound;
-  mutable std::atomic<std::uint64_t> checked_pointers{0};  // of the last launch whose ranges were found apart
-
-  Binding(std::vector<RawBuffer> in, std::vector<RawBuffer> out, std::unique_ptr<const DeviceBound> program)
-      : inputs(std::move(in)), outputs(std::move(out)), bound(std::move(program)) {}
-};
-
-// Appends the strides of an axis' parts, as far as the plan has split it, given the stride of the whole.
-void append_strides(const plan::Plan& plan, const dsl::Extents& extents, const std::vector<AxisId>& axes, AxisId axis,
-                    std::int64_t stride, Strides& strides) {
-  if (strides.size() < axes.size() && axes[strides.size()] == axis) {
-    strides.push_back(stride);
-    return;
-  }
-  for (const dsl::SplitRelation& split : plan.splits) {
-    if (split.whole != axis) continue;
-    append_strides(plan, extents, axes, split.outer, stride * extents[split.inner], strides);
-    append_strides(plan, extents, axes, split.inner, stride, strides);
-    return;
-  }
-}
-
-bool same_shape(const RawBuffer& a, const RawBuffer& b) {
-  if (a.rank != b.rank || a.dtype != b.dtype || !(a.device == b.device)) return false;
-  for (int i = 0; i < a.rank; ++i) {
-    if (a.extents[static_cast<std::size_t>(i)] != b.extents[static_cast<std::size_t>(i)] ||
-        a.strides[static_cast<std::size_t>(i)] != b.strides[static_cast<std::size_t>(i)]) {
-      return false;
-    }
-  }
-  return true;
-}
-
 class CompiledFunction final : public detail::CompiledCore {
  public:
   CompiledFunction(detail::CompileRequest request, std::shared_ptr<const DeviceProgram> program, std::int64_t compiled,
@@ -95,6 +60,11 @@ class CompiledFunction final : public detail::CompiledCore {
     const std::vector<bool> live = dsl::live_nodes(graph);
     for (const dsl::InputInfo& info : graph.inputs) {
       if (!live[info.node]) unread_.insert(info.name);
+    }
+    const std::vector<std::string> traced = names_of(graph.inputs);
+    for (const std::size_t input : this->request().absent) {
+      if (std::find(traced.begin(), traced.end(), this->request().inputs[input]) == traced.end())
+        absent_.push_back(input);
     }
     ranges_ = given_ranges(plan, graph, this->request().extents);
   }
@@ -219,8 +189,8 @@ class CompiledFunction final : public detail::CompiledCore {
 
   // Its value would be ignored.
   void check_absent(std::span<const RawBuffer> inputs) const {
-    for (const std::size_t input : request().absent) {
-      if (input >= inputs.size() || inputs[input].pointer == nullptr) continue;
+    for (const std::size_t input : absent_) {
+      if (inputs[input].pointer == nullptr) continue;
       refuse(request().inputs[input], "", "a buffer", "none",
              "Compile for it: compile(function, shape_of(args), ...), or set its slot in the Shape to `present`",
              "an optional argument is given that the function was compiled without");
@@ -553,8 +523,9 @@ class CompiledFunction final : public detail::CompiledCore {
   std::shared_ptr<const DeviceProgram> program_;
   std::shared_ptr<CompiledFunction> guard_;  // counts indices out of range before anything is written
   std::vector<int> input_at_, output_at_, scalar_at_;
-  std::set<std::string> unread_;   // inputs, by path
-  std::vector<AxisRange> ranges_;  // that compile was given with from_to
+  std::set<std::string> unread_;     // inputs, by path
+  std::vector<std::size_t> absent_;  // inputs that the function was traced without
+  std::vector<AxisRange> ranges_;    // that compile was given with from_to
   std::array<std::atomic<const Binding*>, binding_slots> bindings_{};
   std::vector<std::unique_ptr<const Binding>> overflow_;
   std::mutex mutex_;  // guards making a binding
