@@ -71,11 +71,11 @@ class Chunker {
     for (const dsl::AxisPass& pass : passes.passes) {
       if (pass.sinks.empty()) continue;
       std::vector<NodeId> hoisted;
-      for (const NodeId node : pass.hoisted) {
+      for (const NodeId node : sources_of(pass.hoisted)) {
         if (!in_memory(node)) hoisted.push_back(node);
       }
       compute(hoisted);
-      loop(pass.sinks);
+      loop(sources_of(pass.sinks));
     }
     rest();
     if (refusal_) return *refusal_;
@@ -105,6 +105,19 @@ class Chunker {
   // A sum that grows chunk by chunk would be rounded each time.
   bool rounds(NodeId sink) const {
     return graph_.node(sink).kind == NodeKind::scatter && size_of(graph_.node(sink).dtype) <= 2;
+  }
+
+  // What goes to memory is never a widened copy or a view, unless the function wants that: kernels widen what they
+  // read, and matmuls look for what lies below.
+  std::vector<NodeId> sources_of(const std::vector<NodeId>& nodes) const {
+    std::vector<NodeId> sources;
+    for (const NodeId node : nodes) {
+      const bool wanted = std::find(work_.targets.begin(), work_.targets.end(), node) != work_.targets.end();
+      const NodeId source = wanted ? node : source_of(graph_, node);
+      if (source != node && in_memory(source)) continue;
+      if (std::find(sources.begin(), sources.end(), source) == sources.end()) sources.push_back(source);
+    }
+    return sources;
   }
 
   bool in_memory(NodeId node) const {

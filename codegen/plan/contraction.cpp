@@ -110,6 +110,17 @@ std::optional<Contraction> contraction_of(const Graph& graph, NodeId finish, con
   return result;
 }
 
+NodeId source_of(const Graph& graph, NodeId node) {
+  while (true) {
+    const Node& n = graph.node(node);
+    const bool widens =
+        n.kind == NodeKind::cast && n.dtype == DType::f32 && size_of(graph.node(graph.operands(node)[0]).dtype) == 2;
+    const bool strided = n.kind == NodeKind::view && is_strided(graph.views[n.payload]);
+    if (!widens && !strided) return node;
+    node = graph.operands(node)[0];
+  }
+}
+
 std::vector<std::vector<AxisId>> natural_layouts(const Graph& graph) {
   std::vector<std::vector<AxisId>> layouts(graph.nodes.size());
   std::vector<std::uint8_t> from_memory(graph.nodes.size(), 0);

@@ -22,7 +22,11 @@ struct Contraction {
 std::optional<Contraction> contraction_of(const dsl::Graph& graph, dsl::NodeId finish, const dsl::Extents& extents,
                                           const PlanOptions& options);
 
+// What lies below exact widenings and strided views: whoever reads the node can read this instead, and a matmul does.
+dsl::NodeId source_of(const dsl::Graph& graph, dsl::NodeId node);
+
 // The layout that a value comes in by itself: inputs as declared, products by their operands (m axes, then n axes).
+
 std::vector<std::vector<dsl::AxisId>> natural_layouts(const dsl::Graph& graph);
 
 }  // namespace tigon::plan

@@ -38,10 +38,11 @@ class RegionFinder {
     region.values.assign(large_.begin(), large_.end());
     std::set<NodeId> targets;
     for (const NodeId id : inside_) add_targets(id, targets);
-    region.targets.assign(targets.begin(), targets.end());
     std::set<NodeId> before;
     for (const NodeId id : inside_) add_before(id, targets, before);
     for (const NodeId id : targets) add_before(id, targets, before);
+    keep_sources(targets, before);
+    region.targets.assign(targets.begin(), targets.end());
     region.before.assign(before.begin(), before.end());
     return region;
   }
@@ -159,17 +160,16 @@ class RegionFinder {
     for (NodeId id = static_cast<NodeId>(graph_.nodes.size()); id-- > 0;) {
       if (inside_.contains(id) || !needed_[id] || is_leaf(id) || is_read(id) || product_[id]) continue;
       if (!graph_.node(id).axes.contains(axis_) || elements(id) < fewest) continue;
-      const bool target = std::find(work_.targets.begin(), work_.targets.end(), id) != work_.targets.end();
       const bool only_inside = std::all_of(readers_[id].begin(), readers_[id].end(),
                                            [&](NodeId reader) { return inside_.contains(reader) || product_[reader]; });
-      if (target || !only_inside || readers_[id].empty()) continue;
+      if (is_target(id) || !only_inside || readers_[id].empty()) continue;
       inside_.insert(id);
       below_[id] = true;
     }
   }
 
   void add_targets(NodeId id, std::set<NodeId>& targets) const {
-    if (std::find(work_.targets.begin(), work_.targets.end(), id) != work_.targets.end()) targets.insert(id);
+    if (is_target(id)) targets.insert(id);
     for (const NodeId reader : readers_[id]) {
       if (inside_.contains(reader) || product_[reader]) continue;
       const NodeKind kind = graph_.node(reader).kind;
@@ -183,6 +183,28 @@ class RegionFinder {
     for (const NodeId operand : operands_[id]) {
       if (!is_leaf(operand) && !below_[operand] && !targets.contains(operand)) before.insert(operand);
     }
+  }
+
+  bool is_target(NodeId id) const {
+    return std::find(work_.targets.begin(), work_.targets.end(), id) != work_.targets.end();
+  }
+
+  // What goes to memory between steps is never a widened copy or a view: matmuls look for what lies below those.
+  void keep_sources(std::set<NodeId>& targets, std::set<NodeId>& before) const {
+    std::set<NodeId> kept, first;
+    for (const NodeId id : targets) {
+      const NodeId source = is_target(id) ? id : source_of(graph_, id);
+      if (source == id || inside_.contains(source))
+        kept.insert(source);
+      else if (!is_leaf(source))
+        first.insert(source);
+    }
+    for (const NodeId id : before) {
+      const NodeId source = is_target(id) ? id : source_of(graph_, id);
+      if (!is_leaf(source) && !kept.contains(source)) first.insert(source);
+    }
+    targets = std::move(kept);
+    before = std::move(first);
   }
 
   const Work& work_;
