@@ -151,11 +151,15 @@ class Search {
     }
   }
 
-  // The shortest chunk shows whether the strategy saves anything; then every other length from the longest one down.
+  // The shortest chunks show whether the strategy saves anything: two of them, since one of a single element leaves no
+  // matrix product to the library. Then every other length from the longest one down.
   void lengths(const std::vector<Strategy>& before, Strategy strategy, double bytes_before) {
     const std::vector<std::int64_t> lengths = chunk_lengths(work_.extents[strategy.axis]);
-    if (lengths.empty() || !try_chunk(before, strategy, lengths.front())) return;
-    const double least = candidates_.back().workspace_bytes;
+    double least = bytes_before;
+    for (std::size_t i = 0; i < std::min<std::size_t>(lengths.size(), 2); ++i) {
+      if (!try_chunk(before, strategy, lengths[i])) return;
+      least = std::min(least, candidates_.back().workspace_bytes);
+    }
     if (least > 0.95 * bytes_before) return;
     for (std::size_t i = 0; i + 1 < lengths.size(); i += 2) {
       if (!try_chunk(before, strategy, lengths[lengths.size() - 1 - i])) return;

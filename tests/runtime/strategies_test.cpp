@@ -184,3 +184,10 @@ TEST_CASE("a large value's mask is made chunk by chunk with it, and no step make
     }
   }
 }
+
+TEST_CASE("a few tokens are chunked too, though a chunk of one would leave no matrix product") {
+  const Problem problem = make_problem(focal_gradient(), {{"tokens", 8}, {"vocab", 5003}, {"hidden", 24}}, 5003);
+  const plan::PlanOptions options = with_budget(0.7 * 8 * 5003 * 4);
+  CHECK(held_whole(plan_of(problem, options), "tokens", "vocab") == "");
+  check_run(problem, options);
+}
