@@ -30,11 +30,8 @@ Touched touched_by(const Plan& plan, const Step& step) {
 void add_reads(const Plan& plan, const std::vector<Step>& steps, std::vector<int>& reads) {
   for (const Step& step : steps) {
     if (const auto* loop = std::get_if<Loop>(&step.node)) add_reads(plan, loop->body, reads);
-    const Touched touched = touched_by(plan, step);
-    for (const BufferId buffer : touched.reads) {
-      // What a step reads of its own results keeps nothing alive.
-      if (std::find(touched.writes.begin(), touched.writes.end(), buffer) == touched.writes.end()) ++reads[buffer];
-    }
+    // Also what a step writes over in place, for another has made it.
+    for (const BufferId buffer : touched_by(plan, step).reads) ++reads[buffer];
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <numbers>
 
 #include "byte_model.hpp"
@@ -61,6 +62,9 @@ class Training {
     if (windows_.training_places() == 0) throw UsageError("the context is longer than the text's stretches");
     if (!options_.forms.empty()) prepare_forms(options_.forms);
     if (!options_.losses.empty()) {
+      std::error_code unknown;
+      if (!options_.text.empty() && std::filesystem::equivalent(options_.losses, options_.text, unknown))
+        throw UsageError("--losses would overwrite the text, " + options_.text + "; give another file");
       losses_.reset(std::fopen(options_.losses.c_str(), "w"));
       if (losses_ == nullptr) throw UsageError("cannot write " + options_.losses + ": " + std::strerror(errno));
     }
@@ -195,6 +199,8 @@ class Training {
                     seconds * (1 - std::min(share, 1.0)) / share);
     }
     progress.finish();
+    if (losses_ != nullptr && (std::fflush(losses_.get()) != 0 || std::ferror(losses_.get()) != 0))
+      throw UsageError("cannot write " + options_.losses + " (--losses): " + std::strerror(errno));
     const double seconds = clock.seconds(), steps = static_cast<double>(step);
     const double rest = seconds - gradient_seconds - update_seconds;
     fmt::print(

@@ -49,6 +49,7 @@ TEST_CASE("what the example cannot do is named in one line, with exit code 2") {
       {{"--forms", file + "/below"}, {"cannot write to the folder " + file + "/below (--forms): Not a directory"}},
       {{"--forms", file}, {"cannot write to the folder " + file + " (--forms)"}},
       {{"--losses", "/nowhere/losses"}, {"cannot write /nowhere/losses: No such file or directory"}},
+      {{"--losses", file}, {"--losses would overwrite the text, " + file}},
       {{"--hidden", "4096", "--layers", "64"}, {"running means need ", "GiB, and this machine has ", "--hidden"}},
       {{"--unfuse"}, {"--unfuse", "--help"}},
   };
