@@ -81,11 +81,11 @@ inline constexpr unsigned host_portable_and_mapped = 3;
   ROW(stream_destroy, cuStreamDestroy, Result(Stream))                                                      \
   ROW(stream_synchronize, cuStreamSynchronize, Result(Stream))                                              \
   ROW(stream_capturing, cuStreamIsCapturing, Result(Stream, int*))                                          \
-  ROW(event_create, cuEventCreate, Result(Event*, unsigned flags))                                                    \
-  ROW(event_destroy, cuEventDestroy, Result(Event))                                                                   \
-  ROW(event_record, cuEventRecord, Result(Event, Stream))                                                             \
-  ROW(event_synchronize, cuEventSynchronize, Result(Event))                                                           \
-  ROW(event_elapsed, cuEventElapsedTime, Result(float* milliseconds, Event, Event))                                   \
+  ROW(event_create, cuEventCreate, Result(Event*, unsigned flags))                                          \
+  ROW(event_destroy, cuEventDestroy, Result(Event))                                                         \
+  ROW(event_record, cuEventRecord, Result(Event, Stream))                                                   \
+  ROW(event_synchronize, cuEventSynchronize, Result(Event))                                                 \
+  ROW(event_elapsed, cuEventElapsedTime, Result(float* milliseconds, Event, Event))                         \
   ROW(library_load, cuLibraryLoadData,                                                                      \
       Result(Library*, const void* code, int* options, void** values, unsigned count, int* library_options, \
              void** library_values, unsigned library_count))                                                \

@@ -34,9 +34,9 @@ void fill_rows(cuda_c::Pointer target, std::int64_t rows, std::int64_t pitch, st
     for (std::int64_t row = 0; row < rows; ++row) {
       const cuda_c::Pointer start = target + static_cast<cuda_c::Pointer>(row * pitch);
       for (unsigned half = 0; half < 2; ++half) {
-        driver.check(
-            api.fill_rows_32_async(start + cuda_c::Pointer{4} * half, 8, static_cast<unsigned>(bits >> (32 * half)), 1, count, stream),
-            "cuMemsetD2D32Async");
+        driver.check(api.fill_rows_32_async(start + cuda_c::Pointer{4} * half, 8,
+                                            static_cast<unsigned>(bits >> (32 * half)), 1, count, stream),
+                     "cuMemsetD2D32Async");
       }
     }
   }
