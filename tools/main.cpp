@@ -247,6 +247,7 @@ int exit_code(ErrorKind kind) {
 int run(int argc, char** argv) {
   CommandLine line;
   CLI::App app("tigon shows, checks and times the kernels that Tigon makes", "tigon");
+  app.set_version_flag("--version", "tigon " TIGON_VERSION, "print the version and exit");
   line.define(app);
   check_commands(app, argc, argv);
   try {

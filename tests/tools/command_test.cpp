@@ -355,6 +355,13 @@ TEST_CASE("a dump holds what emit shows") {
   CHECK(contains(refused.err, "TIGON_DUMP"));
 }
 
+TEST_CASE("the version is one line") {
+  const Ran ran = run_tigon({"--version"});
+  CHECK(ran.code == 0);
+  CHECK(ran.out.starts_with("tigon "));
+  CHECK(std::count(ran.out.begin(), ran.out.end(), '\n') == 1);
+}
+
 TEST_CASE("colour is for terminals, and not where NO_COLOR is set") {
   CHECK_FALSE(contains(run_tigon({"ops"}, {{"TERM", "xterm"}}).out, "\x1b["));
   CHECK(contains(run_on_terminal({"ops"}, {{"TERM", "xterm"}}).out, "\x1b[1msoftmax"));
